@@ -1,0 +1,132 @@
+/* backend.h: devices, buffers and plans: where tensors live and how a graph is run. */
+#ifndef SOTTO_BACKEND_H
+#define SOTTO_BACKEND_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sotto_device_kind {
+    SOTTO_DEVICE_CPU = 0,
+    SOTTO_DEVICE_GPU = 1,
+    SOTTO_DEVICE_REFERENCE = 2 /* the scalar oracle: slow, for tests */
+} sotto_device_kind;
+
+typedef struct sotto_device_info {
+    char id[32];          /* "cpu", "reference", later "opencl:0" */
+    char name[128];       /* what a person calls it */
+    char features[256];   /* space-separated, e.g. "avx2 fma f16c avx512f" */
+    sotto_device_kind kind;
+    uint64_t memory_total; /* bytes, 0 = unknown */
+    uint64_t memory_free;
+    bool wraps_host_memory;
+    uint32_t api_version; /* of the backend interface it was built with */
+} sotto_device_info;
+
+/* Devices of all compiled-in backends, in order of preference. Thread-safe. */
+SOTTO_API int sotto_device_count(void);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_device_get(int index, sotto_device_info *out, sotto_error *err);
+
+/* A backend is an ordered queue on a device with its own state (thread pool, scratch). One thread at a time. */
+typedef struct sotto_backend sotto_backend;
+
+typedef struct sotto_backend_options {
+    const char *device;    /* "auto" or NULL, or an id of sotto_device_get() */
+    int n_threads;         /* 0 = the cores at hand; 1 .. 1024 */
+    const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "v4", "vnni", "neon" */
+    sotto_logger logger;
+} sotto_backend_options;
+
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_open(const sotto_backend_options *options, sotto_backend **out,
+                                                          sotto_error *err);
+SOTTO_API void sotto_backend_free(sotto_backend *backend);
+/* "cpu v4, 2 threads"; valid as long as the backend. */
+SOTTO_API const char *sotto_backend_description(const sotto_backend *backend);
+
+/* ---- tensors that outlive graphs: weights and caches ---- */
+
+typedef enum sotto_usage {
+    SOTTO_USAGE_WEIGHTS = 0, /* uploaded once, then read; the device may keep matrices in a layout of its own */
+    SOTTO_USAGE_CACHE = 1    /* read and written by graphs; zeroed when allocated */
+} sotto_usage;
+
+/* A store is a set of named tensors in buffers of one device. Declare all tensors, ask for the size, allocate, fill.
+ * After the last upload a weights store may be read by several backends of the device at once, from any thread. */
+typedef struct sotto_store sotto_store;
+
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_create(sotto_backend *backend, sotto_usage usage, sotto_store **out,
+                                                          sotto_error *err);
+SOTTO_API void sotto_store_free(sotto_store *store);
+/* Declare. `matrix` says that the tensor is used as the w of sotto_linear or sotto_conv_1d (and get_rows at most), so it
+ * may be repacked. Returns NULL only when the store notes a sticky error (bad shape, no memory), reported by allocate. */
+SOTTO_API sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims,
+                                        const int64_t *dim, bool matrix);
+/* Bytes that sotto_store_allocate() will take; nothing is allocated before it. */
+SOTTO_API uint64_t sotto_store_bytes(const sotto_store *store);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err);
+/* Fill rows [row, row + n_rows) (all dimensions above the innermost flattened) from contiguous rows of type `dtype`,
+ * which may differ from the tensor's only when both are f32, f16 or bf16, or when the source is of a block type and the
+ * tensor f32. Several sources may thus form one fused matrix. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row, int64_t n_rows,
+                                                          sotto_dtype dtype, const void *data, sotto_error *err);
+/* Read back all rows as f32 (count elements). */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_download(sotto_store *store, const sotto_tensor *t, float *out,
+                                                            sotto_error *err);
+/* Zero every tensor of a cache store. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_clear(sotto_store *store, sotto_error *err);
+/* Lets a graph use a tensor of a store as a leaf. */
+SOTTO_API sotto_tensor *sotto_graph_use(sotto_graph *g, sotto_tensor *stored);
+
+/* ---- plans ---- */
+
+/* A plan is a graph placed in memory on a backend. Creating it is a dry run: it tells the compute memory it needs.
+ * Plans of one backend that never run at the same time may share an arena; a plan's inputs and outputs are valid until
+ * another plan of the arena runs. After its first run a plan allocates nothing. */
+typedef struct sotto_plan sotto_plan;
+typedef struct sotto_arena sotto_arena;
+
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_arena_create(sotto_backend *backend, sotto_arena **out, sotto_error *err);
+SOTTO_API void sotto_arena_free(sotto_arena *arena);
+SOTTO_API uint64_t sotto_arena_bytes(const sotto_arena *arena);
+
+/* The plan keeps the graph (takes ownership, also on failure). */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_create_take(sotto_backend *backend, sotto_arena *arena, sotto_graph *graph,
+                                                              sotto_plan **out, sotto_error *err);
+SOTTO_API void sotto_plan_free(sotto_plan *plan);
+/* Bytes of activations and of the backend's scratch, known before anything is allocated. */
+SOTTO_API uint64_t sotto_plan_bytes(const sotto_plan *plan);
+/* Grow the arena to hold the plan (done by the first set or run otherwise). Growing moves other plans' data away. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_allocate(sotto_plan *plan, sotto_error *err);
+/* Copy into an input / out of an output or input; `bytes` counts from byte `offset` of the contiguous tensor. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_set(sotto_plan *plan, sotto_tensor *t, size_t offset, const void *data,
+                                                      size_t bytes, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_get(sotto_plan *plan, const sotto_tensor *t, size_t offset, void *out,
+                                                      size_t bytes, sotto_error *err);
+
+typedef struct sotto_trace_node {
+    const char *op, *name, *backend; /* valid during the call */
+    sotto_dtype dtype;
+    int64_t dim[4];
+    double seconds;
+} sotto_trace_node;
+
+typedef struct sotto_run_options {
+    bool (*abort)(void *user); /* asked between nodes and pieces of them, from the calling thread; true stops */
+    void *abort_user;
+    void (*trace)(void *user, const sotto_trace_node *node); /* called for each node after the run */
+    void *trace_user;
+} sotto_run_options;
+
+/* Runs and waits. Returns SOTTO_E_ABORTED when abort said so, SOTTO_E_DEVICE or SOTTO_E_MEMORY. options may be NULL. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_run(sotto_plan *plan, const sotto_run_options *options, sotto_error *err);
+/* The graph in Graphviz's language, piece by piece to `write`. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_dot(const sotto_plan *plan,
+                                                      void (*write)(void *user, const char *text, size_t n), void *user,
+                                                      sotto_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

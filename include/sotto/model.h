@@ -1,0 +1,99 @@
+/* model.h: model files of any supported format as named tensors and metadata.
+ *
+ * Formats are told apart by content, never by name: ggml Whisper `.bin`, GGUF, a CTranslate2 folder (or its model.bin),
+ * a Hugging Face folder (safetensors, or one .safetensors file). Whatever the format, tensors carry the names of the
+ * original Whisper checkpoint ("encoder.blocks.0.attn.query.weight"), and metadata carries the keys of our GGUF layout
+ * (docs/formats.md): "general.architecture", "whisper.n_mels", "tokenizer.ggml.tokens", ...
+ * A model file does not change after opening and may be read from several threads. */
+#ifndef SOTTO_MODEL_H
+#define SOTTO_MODEL_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sotto_model_file sotto_model_file;
+
+/* Maps the files; no tensor is read. Returns SOTTO_E_NOT_FOUND, SOTTO_E_IO, SOTTO_E_FORMAT, SOTTO_E_UNSUPPORTED or
+ * SOTTO_E_MEMORY with a sentence that names file and field. Files need not be trusted. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_file_open(const char *path, sotto_model_file **out, sotto_error *err);
+/* From memory that the caller keeps until the file is freed: a ggml .bin, a GGUF or a single safetensors. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_file_open_memory(const void *data, size_t size, const char *name,
+                                                                    sotto_model_file **out, sotto_error *err);
+SOTTO_API void sotto_model_file_free(sotto_model_file *file);
+/* "ggml", "gguf", "ctranslate2" or "safetensors". */
+SOTTO_API const char *sotto_model_file_format(const sotto_model_file *file);
+
+typedef struct sotto_model_tensor {
+    const char *name; /* valid as long as the file */
+    sotto_dtype dtype;
+    int n_dims;
+    int64_t dim[SOTTO_MAX_DIMS]; /* innermost first */
+    const void *data;            /* rows of dtype, in the file; valid as long as the file */
+    size_t bytes;
+    const float *row_scale; /* SOTTO_I8 only: value = data * row_scale[row]; NULL otherwise */
+} sotto_model_tensor;
+
+SOTTO_API int64_t sotto_model_tensor_count(const sotto_model_file *file);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_get(const sotto_model_file *file, int64_t index,
+                                                              sotto_model_tensor *out);
+/* SOTTO_E_NOT_FOUND when there is none of that name. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_find(const sotto_model_file *file, const char *name,
+                                                               sotto_model_tensor *out);
+/* Rows [row, row + n) of the tensor as f32 (row scales applied, block types expanded). out holds n * dim[0] floats. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_f32(const sotto_model_tensor *t, int64_t row, int64_t n,
+                                                              float *out, sotto_error *err);
+/* The file pages of the tensor are not needed for now; they may be read again. */
+SOTTO_API void sotto_model_tensor_release(const sotto_model_file *file, const sotto_model_tensor *t);
+
+typedef enum sotto_meta_kind {
+    SOTTO_META_INT,    /* any integer or bool */
+    SOTTO_META_FLOAT,
+    SOTTO_META_STRING, /* bytes; not necessarily UTF-8 */
+    SOTTO_META_INTS,
+    SOTTO_META_FLOATS,
+    SOTTO_META_STRINGS
+} sotto_meta_kind;
+
+typedef struct sotto_meta {
+    const char *key;
+    sotto_meta_kind kind;
+    int64_t count; /* of an array, else 1 */
+} sotto_meta;
+
+SOTTO_API int64_t sotto_meta_count(const sotto_model_file *file);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_get(const sotto_model_file *file, int64_t index, sotto_meta *out);
+/* Each returns SOTTO_E_NOT_FOUND for a missing key, SOTTO_E_FORMAT for another kind, with the key in err.
+ * Pointers are valid as long as the file. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_int(const sotto_model_file *f, const char *key, int64_t *out, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_float(const sotto_model_file *f, const char *key, double *out, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_string(const sotto_model_file *f, const char *key, const char **out,
+                                                         size_t *length, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_ints(const sotto_model_file *f, const char *key, const int64_t **out,
+                                                       int64_t *count, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_floats(const sotto_model_file *f, const char *key, const float **out,
+                                                         int64_t *count, sotto_error *err);
+/* String `index` of an array of strings. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_string_at(const sotto_model_file *f, const char *key, int64_t index,
+                                                            const char **out, size_t *length, sotto_error *err);
+
+typedef struct sotto_convert_options {
+    const char *format; /* "ggml" or "gguf"; NULL: by the output's ending (.gguf, else ggml) */
+    const char *dtype;  /* NULL: keep; else a type sotto_dtype_can_pack() accepts. Matrices whose width is not a multiple of
+                           the block, convolutions and one-dimensional tensors keep f16/f32 as the formats require. */
+    bool requantize;    /* allow a source that is quantised already */
+    void (*progress)(void *user, int64_t done, int64_t total); /* tensors */
+    void *progress_user;
+    sotto_logger logger;
+} sotto_convert_options;
+
+/* Write `file` as `path` (temporary name, then renamed). Refuses when path is the input itself. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_convert(const sotto_model_file *file, const char *path,
+                                                           const sotto_convert_options *options, sotto_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,13 @@
+/* sotto.h: everything. */
+#ifndef SOTTO_SOTTO_H
+#define SOTTO_SOTTO_H
+
+#include "backend.h"
+#include "base.h"
+#include "graph.h"
+#include "model.h"
+#include "quant.h"
+#include "tensor.h"
+#include "whisper.h"
+
+#endif

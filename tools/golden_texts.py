@@ -1,0 +1,24 @@
+"""Strings that try the tokenizer: words, contractions, digits, scripts, emoji, white space, code."""
+
+WORDS = [
+    "", " ", "  ", "   ", "\t", "\n", "\n\n", " \n", "\n ", "\r\n", " \t \n x", "a", " a", "  a", "   a", "a ", "a  ", "a   b", "\u00a0", "a\u00a0b", "\u3000", "a\u3000b", "\u2003x", "\u200b", "a\u200bb", "\ufeffx", "\x7f", "\x01\x02",
+    "hello", "Hello world", " Hello world", "HELLO WORLD", "hello, world!", "And so, my fellow Americans:", "ask not what your country can do for you", "antidisestablishmentarianism", "Donaudampfschifffahrtsgesellschaft",
+    "I'm", "you're", "we've", "they'll", "he'd", "it's", "don't", "IT'S", "I'M", "YOU'RE", "o'clock", "'tis", "rock'n'roll", "the dogs' bowl", "l'été", "it\u2019s", "can''t", "'s's's", "'", "''", " 's", "x'sy", "'llama", "'d've",
+    "0", "1", "12", "123", "1234", "1234567890", " 42", "3.14159", "1,000,000", "10:30", "2026-11-29", "$5.99", "50%", "1st 2nd 3rd", "0x1F", "1e-10", "\u00bd \u00b2 \u2163", "\u0661\u0662\u0663", "\u0967\u0968\u0969", "a1b2c3", "abc123def",
+    "!", "?!", "...", "\u2026", "---", "\u2014", "\u2013", "(a)", "[b]", "{c}", "<d>", "a/b", "a\\b", "\"quoted\"", "\u201cquoted\u201d", "\u00abguillemets\u00bb", "@user #tag", "a & b", "x_y_z", "~`^*", ". . .", " .", " ,a", "!!!???", "a.b.c", "\u00bfqu\u00e9?", "\u00a1hola!", "\u3002\uff0c\uff01", "\u266a\u266a\u266a", "[Music]", "(laughs)", "-- yes --", ">> SPEAKER:",
+    "caf\u00e9", "cafe\u0301", "na\u00efve", "\u00dcber", "Stra\u00dfe", "\u0141\u00f3d\u017a", "\u010desk\u00fd", "\u00e5ngstr\u00f6m", "\u0130stanbul", "\u00f1and\u00fa", "\u0153uvre", "\ufb01ne", "\u1e9e",
+    "Der Raum wurde als Lager genutzt.", "\u00c4rger \u00fcber \u00d6l und M\u00fc\u00dfiggang", "Las arenas son blancas.", "Il fait tr\u00e8s beau aujourd'hui, n'est-ce pas ?", "O c\u00e9u est\u00e1 azul, cora\u00e7\u00e3o.", "Za\u017c\u00f3\u0142\u0107 g\u0119\u015bl\u0105 ja\u017a\u0144", "\u00de\u00fa ert g\u00f3\u00f0ur",
+    "\u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440!", "\u0421\u044a\u0435\u0448\u044c \u0436\u0435 \u0435\u0449\u0451 \u044d\u0442\u0438\u0445 \u043c\u044f\u0433\u043a\u0438\u0445 \u0431\u0443\u043b\u043e\u043a", "\u0437\u0434\u0440\u0430\u0432\u0441\u0442\u0432\u0443\u0439\u0442\u0435", "\u0413\u043e\u0434 2024-\u0439", "\u0407\u0436\u0430\u043a", "\u0395\u03bb\u03bb\u03b7\u03bd\u03b9\u03ba\u03ac", "\u0561\u0580\u0565\u0582",
+    "\u5ba2\u89b3\u7684\u5b9f\u5728", "\u3053\u3093\u306b\u3061\u306f\u4e16\u754c", "\u30ab\u30bf\u30ab\u30ca\u3068\u3072\u3089\u304c\u306a", "\u6771\u4eac\u90fd2020\u5e74", "\u4f60\u597d\uff0c\u4e16\u754c\uff01", "\u4e2d\u6587\u548cEnglish\u6df7\u5408", "\u7e41\u9ad4\u5b57", "\uc548\ub155\ud558\uc138\uc694 \uc138\uacc4", "\u1112\u1161\u11ab\u1100\u1173\u11af", "\U00020000\U0002a6d6",
+    "\u0645\u0631\u062d\u0628\u0627 \u0628\u0627\u0644\u0639\u0627\u0644\u0645", "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd", "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35\u0e0a\u0e32\u0e27\u0e42\u0e25\u0e01", "\u0ba4\u0bae\u0bbf\u0bb4\u0bcd", "\u10d2\u10d0\u10db\u10d0\u10e0\u10ef\u10dd\u10d1\u10d0", "\u1200\u120e", "\u0f56\u0f7c\u0f51", "\u1780\u1798\u17d2\u1796\u17bb\u1787\u17b6", "xin ch\u00e0o th\u1ebf gi\u1edbi", "\u202bRTL\u202c",
+    "\U0001f600", "\U0001f600\U0001f601 \U0001f602", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "\U0001f44d\U0001f3fd", "\u2764\ufe0f", "hi\U0001f389there", "\u2603 snow", "\u221e \u2211 \u222b \u2202", "x\u00b2+y\u00b2", "\u03b1\u03b2\u03b3", "\u20ac100", "\u00a35 \u00a55", "\u2122\u00ae\u00a9", "\U0001d54f\U0001d7d8", "\ue000", "\ufffd",
+    "int main(void) { return 0; }", "def f(x):\n    return x + 1\n", "for (i = 0; i < n; i++)\n\t\ta[i] *= 2;", "https://example.org/a?b=c&d=e#f", "user@example.org", "C:\\Users\\x", "<html><body>", "#include <stdio.h>", "SELECT * FROM t WHERE a='b';", "{\"key\": [1, 2, null]}", "a=b==c===d", "\\u00e9 \\n", "```\ncode\n```", "%d %s %%", "<|endoftext|>", "<|startoftranscript|><|en|>", "<|0.00|> hi", "<|", "|>",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "abababababababababababababababababab", "zzzzzzzzqqqqqqqqxxxxxxxx", "the the the the the", " \u00e9\u00e8\u00ea ", "MiXeD cAsE wOrDs", "supercalifragilisticexpialidocious", "e\u0301\u0302\u0303", "\u0301", " \u0301", "a \u0301b", "line one\nline two\r\nline three\n\n\nend", "tab\tseparated\tvalues", "  leading and trailing  ", "many     spaces     here", "ends with newline\n", "\n\nstarts with newlines",
+]
+
+
+def texts():
+    """About 220 strings: those above and a few made from them."""
+    joined = [" ".join(WORDS[i : i + 9]) for i in range(30, len(WORDS), 17)]
+    # Long enough to make a naive merge loop visibly slow.
+    return WORDS + joined + [("Sense and Sensibility " * 40).strip(), "x" * 500, " " * 100, "\n" * 50, "9" * 200, "\u5ba2" * 100]

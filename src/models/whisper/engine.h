@@ -17,7 +17,7 @@ typedef struct st_row {
 typedef struct st_engine {
     void *ctx;
     int n_vocab, n_text_ctx, n_seq;
-    /* Encode a window: log-mel [n_mels, 3000] in the original's scaling (zero-padded). Fills the cross caches. */
+    /* Encode a window: log-mel [3000, n_mels] (time outermost) in the original's scaling, zero-padded. Fills the cross caches. */
     sotto_status (*encode)(void *ctx, const float *log_mel, sotto_error *err);
     /* Logits of the rows that want them, in row order, [n_want, n_vocab]. Rows of one sequence come in order of position. */
     sotto_status (*decode)(void *ctx, const st_row *rows, int n_rows, float *logits, sotto_error *err);

@@ -1,0 +1,101 @@
+#include "models/whisper/cells.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+bool st_cells_init(st_cells *c, int n_seq, int n_ctx, int n_cell)
+{
+    memset(c, 0, sizeof *c);
+    c->n_seq = n_seq;
+    c->n_ctx = n_ctx;
+    c->n_cell = n_cell;
+    c->list = st_calloc((size_t)n_seq * (size_t)n_ctx, sizeof *c->list);
+    c->length = st_calloc((size_t)n_seq, sizeof *c->length);
+    c->users = st_calloc((size_t)n_cell, sizeof *c->users);
+    c->unused = st_calloc((size_t)n_cell, sizeof *c->unused);
+    c->scratch = st_calloc((size_t)n_seq * (size_t)(n_ctx + 1), sizeof *c->scratch);
+    if (!c->list || !c->length || !c->users || !c->unused || !c->scratch) {
+        st_cells_free(c);
+        return false;
+    }
+    st_cells_reset(c);
+    return true;
+}
+
+void st_cells_free(st_cells *c)
+{
+    st_free(c->list);
+    st_free(c->length);
+    st_free(c->users);
+    st_free(c->unused);
+    st_free(c->scratch);
+    memset(c, 0, sizeof *c);
+}
+
+void st_cells_reset(st_cells *c)
+{
+    memset(c->list, 0, (size_t)c->n_seq * (size_t)c->n_ctx * sizeof *c->list);
+    memset(c->length, 0, (size_t)c->n_seq * sizeof *c->length);
+    memset(c->users, 0, (size_t)c->n_cell * sizeof *c->users);
+    for (int i = 0; i < c->n_cell; i++)
+        c->unused[i] = c->n_cell - 1 - i;
+    c->n_unused = c->n_cell;
+}
+
+static void release(st_cells *c, int32_t cell)
+{
+    if (--c->users[cell] == 0)
+        c->unused[c->n_unused++] = cell;
+}
+
+static void truncate_to(st_cells *c, int32_t seq, int32_t length)
+{
+    int32_t *list = c->list + (size_t)seq * (size_t)c->n_ctx;
+    while (c->length[seq] > length)
+        release(c, list[--c->length[seq]]);
+}
+
+int32_t st_cells_put(st_cells *c, int32_t seq, int32_t pos)
+{
+    if (seq < 0 || seq >= c->n_seq || pos < 0 || pos >= c->n_ctx || pos > c->length[seq])
+        return -1;
+    truncate_to(c, seq, pos);
+    if (c->n_unused == 0)
+        return -1;
+    const int32_t cell = c->unused[--c->n_unused];
+    c->users[cell] = 1;
+    c->list[(size_t)seq * (size_t)c->n_ctx + (size_t)pos] = cell;
+    c->length[seq] = pos + 1;
+    return cell;
+}
+
+static bool in_range(const st_cells *c, int32_t seq)
+{
+    return seq >= 0 && seq < c->n_seq;
+}
+
+void st_cells_reorder(st_cells *c, const int32_t *dst, const int32_t *src, int n, int length)
+{
+    n = n < c->n_seq ? n : c->n_seq;
+    const size_t row = (size_t)c->n_ctx;
+    /* the new lists are held (and their cells counted) before any old one is dropped: dst and src may overlap */
+    for (int i = 0; i < n; i++) {
+        if (!in_range(c, dst[i]) || !in_range(c, src[i]))
+            continue;
+        int32_t *held = c->scratch + (size_t)i * (row + 1);
+        const int32_t have = c->length[src[i]] < length ? c->length[src[i]] : length;
+        held[row] = have > 0 ? have : 0;
+        memcpy(held, c->list + (size_t)src[i] * row, (size_t)held[row] * sizeof *held);
+        for (int32_t k = 0; k < held[row]; k++)
+            c->users[held[k]]++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!in_range(c, dst[i]) || !in_range(c, src[i]))
+            continue;
+        const int32_t *held = c->scratch + (size_t)i * (row + 1);
+        truncate_to(c, dst[i], 0);
+        memcpy(c->list + (size_t)dst[i] * row, held, (size_t)held[row] * sizeof *held);
+        c->length[dst[i]] = held[row];
+    }
+}

@@ -1,0 +1,155 @@
+#include "models/whisper/graphs.h"
+
+#include <math.h>
+
+#include "base/status.h"
+
+#define LN_EPS 1e-5f
+
+typedef struct builder {
+    sotto_graph *g;
+    int64_t d, n_head;
+} builder;
+
+static sotto_tensor *use(const builder *b, sotto_tensor *stored)
+{
+    return sotto_graph_use(b->g, stored);
+}
+
+static sotto_tensor *norm(const builder *b, sotto_tensor *x, sotto_tensor *w, sotto_tensor *bias)
+{
+    return sotto_layer_norm(b->g, x, use(b, w), use(b, bias), LN_EPS);
+}
+
+static sotto_tensor *linear(const builder *b, sotto_tensor *x, sotto_tensor *w, sotto_tensor *bias, sotto_activation act,
+                            sotto_tensor *residual)
+{
+    return sotto_linear(b->g, x, use(b, w), use(b, bias), act, residual);
+}
+
+/* columns [part * D, (part + 1) * D) of x [n, parts * D] */
+static sotto_tensor *part_of(const builder *b, sotto_tensor *x, int part)
+{
+    return sotto_view_slice(b->g, x, 0, part * b->d, b->d);
+}
+
+/* [n, D] -> [1, n, n_head, d_head] (dense attention) or [n, n_head, d_head] (cache attention), same memory */
+static sotto_tensor *heads(const builder *b, sotto_tensor *x)
+{
+    const int64_t dim[3] = {b->d / b->n_head, b->n_head, sotto_tensor_dim(x, 1)};
+    return sotto_view_reshape(b->g, x, 3, dim);
+}
+
+static float attention_scale(const builder *b)
+{
+    return 1.0f / sqrtf((float)(b->d / b->n_head));
+}
+
+static sotto_tensor *mlp(const builder *b, sotto_tensor *x, const st_mlp_weights *w)
+{
+    sotto_tensor *h = norm(b, x, w->ln_w, w->ln_b);
+    h = linear(b, h, w->up_w, w->up_b, SOTTO_ACT_GELU, NULL); /* [n, 4 D] */
+    return linear(b, h, w->down_w, w->down_b, SOTTO_ACT_NONE, x);
+}
+
+static sotto_tensor *encoder_layer(const builder *b, sotto_tensor *x, const st_layer_weights *w)
+{
+    sotto_tensor *h = norm(b, x, w->self.ln_w, w->self.ln_b);
+    h = linear(b, h, w->self.qkv_w, w->self.qkv_b, SOTTO_ACT_NONE, NULL); /* [n_ctx, 3 D] */
+    h = sotto_attention(b->g, heads(b, part_of(b, h, 0)), heads(b, part_of(b, h, 1)), heads(b, part_of(b, h, 2)),
+                        attention_scale(b), false); /* [n_ctx, D] */
+    x = linear(b, h, w->self.out_w, w->self.out_b, SOTTO_ACT_NONE, x);
+    return mlp(b, x, &w->mlp);
+}
+
+static sotto_tensor *encoder(const builder *b, const sotto_whisper_model *m, sotto_tensor *mel, int n_ctx)
+{
+    sotto_tensor *x = sotto_conv_1d(b->g, mel, use(b, m->conv1_w), use(b, m->conv1_b), 3, 1, 1, SOTTO_ACT_GELU, NULL);
+    sotto_tensor *pos = sotto_view_slice(b->g, use(b, m->audio_pos), 1, 0, n_ctx);
+    x = sotto_conv_1d(b->g, x, use(b, m->conv2_w), use(b, m->conv2_b), 3, 2, 1, SOTTO_ACT_GELU, pos); /* [n_ctx, D] */
+    for (int i = 0; i < m->h.n_audio_layer; i++)
+        x = encoder_layer(b, x, &m->encoder[i]);
+    return norm(b, x, m->encoder_ln_w, m->encoder_ln_b);
+}
+
+sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int n_ctx, bool own_encoder,
+                             st_encode_graph *out, sotto_error *err)
+{
+    ST_TRY(sotto_graph_create(own_encoder ? "encode" : "cross", &out->graph, err));
+    sotto_graph *g = out->graph;
+    const builder b = {g, m->h.n_audio_state, m->h.n_audio_head};
+    sotto_tensor *x;
+    if (own_encoder) {
+        const int64_t dim[2] = {m->h.n_mels, 2 * (int64_t)n_ctx};
+        out->input = sotto_graph_input(g, "log_mel", SOTTO_F32, 2, dim);
+        x = encoder(&b, m, out->input, n_ctx);
+    } else {
+        const int64_t dim[2] = {b.d, n_ctx};
+        out->input = x = sotto_graph_input(g, "encoder_output", SOTTO_F32, 2, dim);
+    }
+    for (int i = 0; i < m->h.n_text_layer; i++) {
+        const st_attention_weights *w = &m->decoder[i].cross;
+        sotto_tensor *kv = linear(&b, x, w->kv_w, w->kv_b, SOTTO_ACT_NONE, NULL); /* [n_ctx, 2 D] */
+        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_k[i]), 1, 0, n_ctx), part_of(&b, kv, 0));
+        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_v[i]), 1, 0, n_ctx), part_of(&b, kv, 1));
+    }
+    out->output = x;
+    if (own_encoder)
+        sotto_graph_output(g, x, "encoder_output");
+    return sotto_graph_finish(g, err);
+}
+
+static sotto_tensor *row_input(sotto_graph *g, const char *name, int64_t n)
+{
+    return sotto_graph_input(g, name, SOTTO_I32, 1, &n);
+}
+
+static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_layer_weights *w, const st_caches *caches, int i,
+                                   const st_decode_graph *in)
+{
+    sotto_graph *g = b->g;
+    sotto_tensor *h = norm(b, x, w->self.ln_w, w->self.ln_b);
+    h = linear(b, h, w->self.qkv_w, w->self.qkv_b, SOTTO_ACT_NONE, NULL); /* [n, 3 D] */
+    sotto_tensor *k = sotto_set_rows(g, use(b, caches->self_k[i]), in->cell, part_of(b, h, 1));
+    sotto_tensor *v = sotto_set_rows(g, use(b, caches->self_v[i]), in->cell, part_of(b, h, 2));
+    h = sotto_cache_attention(g, heads(b, part_of(b, h, 0)), heads(b, k), heads(b, v), in->list, in->sequence, in->n_kv,
+                              attention_scale(b)); /* [n, D] */
+    x = linear(b, h, w->self.out_w, w->self.out_b, SOTTO_ACT_NONE, x);
+
+    h = norm(b, x, w->cross.ln_w, w->cross.ln_b);
+    h = linear(b, h, w->cross.q_w, w->cross.q_b, SOTTO_ACT_NONE, NULL); /* [n, D] */
+    h = sotto_cache_attention(g, heads(b, h), heads(b, use(b, caches->cross_k[i])), heads(b, use(b, caches->cross_v[i])), NULL,
+                              in->cross_base, in->cross_n, attention_scale(b));
+    x = linear(b, h, w->cross.out_w, w->cross.out_b, SOTTO_ACT_NONE, x);
+    return mlp(b, x, &w->mlp);
+}
+
+sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *caches, int n_seq, int n_rows, int n_want,
+                             st_decode_graph *out, sotto_error *err)
+{
+    ST_TRY(sotto_graph_create("decode", &out->graph, err));
+    sotto_graph *g = out->graph;
+    const builder b = {g, m->h.n_text_state, m->h.n_text_head};
+    out->token = row_input(g, "token", n_rows);
+    out->position = row_input(g, "position", n_rows);
+    out->cell = row_input(g, "cell", n_rows);
+    const int64_t list[2] = {m->h.n_text_ctx, n_seq};
+    out->list = sotto_graph_input(g, "list", SOTTO_I32, 2, list);
+    out->sequence = row_input(g, "sequence", n_rows);
+    out->n_kv = row_input(g, "n_kv", n_rows);
+    out->cross_base = row_input(g, "cross_base", n_rows);
+    out->cross_n = row_input(g, "cross_n", n_rows);
+    sotto_tensor *embedding = use(&b, m->embedding);
+    sotto_tensor *x = sotto_add(g, sotto_get_rows(g, embedding, out->token), sotto_get_rows(g, use(&b, m->text_pos), out->position));
+    for (int i = 0; i < m->h.n_text_layer; i++)
+        x = decoder_layer(&b, x, &m->decoder[i], caches, i, out);
+    out->want = NULL;
+    if (n_want < n_rows) {
+        out->want = row_input(g, "want", n_want);
+        x = sotto_get_rows(g, x, out->want);
+    }
+    x = norm(&b, x, m->decoder_ln_w, m->decoder_ln_b);
+    out->logits = sotto_linear(g, x, embedding, NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
+    sotto_graph_output(g, out->logits, "logits");
+    return sotto_graph_finish(g, err);
+}

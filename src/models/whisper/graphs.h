@@ -1,0 +1,37 @@
+/* graphs.h: the encoder's and the decoder's graphs. */
+#ifndef SOTTO_SRC_MODELS_WHISPER_GRAPHS_H
+#define SOTTO_SRC_MODELS_WHISPER_GRAPHS_H
+
+#include "models/whisper/model_impl.h"
+
+/* Keys and values of each decoder layer. D = state of the model. */
+typedef struct st_caches {
+    sotto_tensor **self_k, **self_v;   /* [n_cell, D] */
+    sotto_tensor **cross_k, **cross_v; /* [n_audio_ctx, D] */
+} st_caches;
+
+typedef struct st_encode_graph {
+    sotto_graph *graph;
+    sotto_tensor *input;  /* log-mel [2 n_ctx, n_mels], or with own_encoder false the encoder's output [n_ctx, D] */
+    sotto_tensor *output; /* [n_ctx, D] */
+} st_encode_graph;
+
+/* From log-mel (or a given encoder output) to the cross caches. */
+sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int n_ctx, bool own_encoder,
+                             st_encode_graph *out, sotto_error *err);
+
+typedef struct st_decode_graph {
+    sotto_graph *graph;
+    sotto_tensor *token, *position; /* i32 [n_rows] */
+    sotto_tensor *cell;             /* i32 [n_rows]: where the row's key and value go; -1 = a padding row */
+    sotto_tensor *list;             /* i32 [n_seq, n_text_ctx]: cells of each sequence */
+    sotto_tensor *sequence, *n_kv;  /* i32 [n_rows] */
+    sotto_tensor *cross_base, *cross_n; /* i32 [n_rows] */
+    sotto_tensor *want;             /* i32 [n_want]: rows whose logits are wanted; NULL when all are */
+    sotto_tensor *logits;           /* [n_want, n_vocab] */
+} st_decode_graph;
+
+sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *caches, int n_seq, int n_rows, int n_want,
+                             st_decode_graph *out, sotto_error *err);
+
+#endif

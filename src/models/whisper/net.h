@@ -1,0 +1,44 @@
+/* net.h: the network of one session: encoder, decoder, their caches and plans; the real st_engine.
+ *
+ * The self-attention cache is a pool of cells, one per token kept, [n_cell, D] for keys and for values in each layer. A
+ * sequence is a list of cell numbers. Making a beam from another copies its list and counts the shared cells; no key or
+ * value moves. */
+#ifndef SOTTO_SRC_MODELS_WHISPER_NET_H
+#define SOTTO_SRC_MODELS_WHISPER_NET_H
+
+#include "models/whisper/engine.h"
+#include "models/whisper/model_impl.h"
+
+typedef struct st_net st_net;
+
+typedef sotto_status (*st_encode_outside)(void *user, const float *log_mel, int n_mels, int n_frames, float *out,
+                                          sotto_error *err);
+
+/* Caches for n_seq sequences. All sizes are known (st_net_bytes) before the first byte of cache is allocated. */
+sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena, int n_seq,
+                           st_net **out, sotto_error *err);
+void st_net_free(st_net *net);
+/* The interface to speech logic; valid as long as the net. */
+st_engine st_net_engine(st_net *net);
+/* Used for every later run; copied. */
+void st_net_set_run_options(st_net *net, const sotto_run_options *run);
+/* Encoder positions of the coming windows, 1 .. n_audio_ctx. */
+sotto_status st_net_set_audio_ctx(st_net *net, int n_ctx, sotto_error *err);
+/* NULL: the own encoder. */
+void st_net_set_encoder(st_net *net, st_encode_outside encode, void *user);
+
+typedef struct st_net_bytes {
+    uint64_t self_cache, cross_cache, encode, decode;
+} st_net_bytes;
+st_net_bytes st_net_get_bytes(const st_net *net);
+
+typedef struct st_net_times {
+    double encode_s, decode_s, prompt_s;
+    int64_t n_encode, n_decode, n_prompt;
+} st_net_times;
+st_net_times st_net_get_times(const st_net *net);
+
+/* The last window's encoder output [n_ctx, D], for tests and tools; SOTTO_E_UNSUPPORTED after another plan has run. */
+sotto_status st_net_encoder_output(st_net *net, float *out, sotto_error *err);
+
+#endif

@@ -26,10 +26,11 @@ VARIANTS = {
     "tiny-english": dict(seed=2, n_mels=80, n_vocab=51864, n_audio_layer=2, n_text_layer=2),
     "tiny-large-v3": dict(seed=3, n_mels=128, n_vocab=51866, n_audio_layer=3, n_text_layer=1),
 }
+# Up to <|notimestamps|>, so that plain argmax is what a greedy decoder without suppression does.
 PROMPTS = {
-    "tiny-multilingual": (SOT, EN, TRANSCRIBE),
-    "tiny-english": (50257,),
-    "tiny-large-v3": (SOT, EN, TRANSCRIBE + 1),
+    "tiny-multilingual": (SOT, EN, TRANSCRIBE, 50363),
+    "tiny-english": (50257, 50362),
+    "tiny-large-v3": (SOT, EN, TRANSCRIBE + 1, 50364),
 }
 LAYOUTS = (
     "ggml-f32", "ggml-f16", "gguf-f32", "gguf-f16", "ct2-float32", "ct2-float16", "ct2-bfloat16", "ct2-int8", "ct2-int8_float16", "ct2-v3", "hf", "hf-f16", "hf-sharded",

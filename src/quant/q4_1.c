@@ -1,0 +1,36 @@
+#include <string.h>
+
+#include "base/half.h"
+#include "quant/quant.h"
+
+void st_q4_1_unpack(const void *src, float *dst, int64_t n)
+{
+    const uint8_t *in = src;
+    for (int64_t i = 0; i < n; i += ST_BLOCK, in += sizeof(st_q4_1)) {
+        st_q4_1 b;
+        memcpy(&b, in, sizeof b);
+        const float d = st_f16_to_f32(b.d), m = st_f16_to_f32(b.m);
+        for (int j = 0; j < 16; j++) {
+            dst[i + j] = (float)(b.qs[j] & 15) * d + m;
+            dst[i + j + 16] = (float)(b.qs[j] >> 4) * d + m;
+        }
+    }
+}
+
+void st_q4_1_pack(const float *src, void *dst, int64_t n)
+{
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < n; i += ST_BLOCK, out += sizeof(st_q4_1)) {
+        const float *const x = src + i;
+        float least, greatest;
+        st_block_range(x, &least, &greatest);
+        const float d = (greatest - least) / 15.0f, id = d != 0 ? 1.0f / d : 0.0f;
+        st_q4_1 b = {.d = st_f32_to_f16(d), .m = st_f32_to_f16(least)};
+        for (int j = 0; j < 16; j++) {
+            const uint8_t low = st_quant_level((x[j] - least) * id + 0.5f, 15);
+            const uint8_t high = st_quant_level((x[j + 16] - least) * id + 0.5f, 15);
+            b.qs[j] = (uint8_t)(low | high << 4);
+        }
+        memcpy(out, &b, sizeof b);
+    }
+}

@@ -1,0 +1,37 @@
+#include <string.h>
+
+#include "base/half.h"
+#include "quant/quant.h"
+
+void st_q5_0_unpack(const void *src, float *dst, int64_t n)
+{
+    const uint8_t *in = src;
+    for (int64_t i = 0; i < n; i += ST_BLOCK, in += sizeof(st_q5_0)) {
+        st_q5_0 b;
+        memcpy(&b, in, sizeof b);
+        const float d = st_f16_to_f32(b.d);
+        for (int j = 0; j < 16; j++) {
+            const int fifth = b.qh[j / 8] >> j % 8 & 1, fifth_high = b.qh[2 + j / 8] >> j % 8 & 1;
+            dst[i + j] = (float)(((b.qs[j] & 15) | fifth << 4) - 16) * d;
+            dst[i + j + 16] = (float)((b.qs[j] >> 4 | fifth_high << 4) - 16) * d;
+        }
+    }
+}
+
+/* As q4_0: the extreme element becomes exactly -16 of the scale. */
+void st_q5_0_pack(const float *src, void *dst, int64_t n)
+{
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < n; i += ST_BLOCK, out += sizeof(st_q5_0)) {
+        const float *const x = src + i;
+        const float d = st_block_extreme(x) / -16.0f, id = d != 0 ? 1.0f / d : 0.0f;
+        st_q5_0 b = {.d = st_f32_to_f16(d)};
+        for (int j = 0; j < 16; j++) {
+            const uint8_t low = st_quant_level(x[j] * id + 16.5f, 31), high = st_quant_level(x[j + 16] * id + 16.5f, 31);
+            b.qs[j] = (uint8_t)((low & 15) | (high & 15) << 4);
+            b.qh[j / 8] |= (uint8_t)(low >> 4 << j % 8);
+            b.qh[2 + j / 8] |= (uint8_t)(high >> 4 << j % 8);
+        }
+        memcpy(out, &b, sizeof b);
+    }
+}

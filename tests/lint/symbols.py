@@ -1,0 +1,58 @@
+"""What the library shows and needs, read from the built objects: symbols.py ROOT BUILD.
+
+Exported symbols begin with sotto_; nothing that ends the process, prints, or depends on process-wide state is referenced;
+there is no writable data at file scope."""
+import os
+import re
+import subprocess
+import sys
+import common
+
+FORBIDDEN = set("""abort exit _exit _Exit quick_exit atexit raise kill longjmp __assert_fail __assert_rtn
+printf vprintf puts putchar fprintf vfprintf fputs fputc perror stdout stderr stdin dprintf syslog
+setlocale uselocale newlocale rand srand random srandom drand48 rand_r strtok strerror localtime gmtime asctime ctime
+getenv setenv putenv signal sigaction system popen fork
+__printf_chk __fprintf_chk __vfprintf_chk __longjmp_chk""".split())
+# File-scope data that may change, with the reason.
+MUTABLE = {}
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def objects(build):
+    for folder, _, names in os.walk(os.path.join(build, "CMakeFiles", "sotto_objects.dir")):
+        for name in sorted(names):
+            if name.endswith(".o"):
+                yield os.path.join(folder, name)
+
+
+def main():
+    build = os.path.abspath(sys.argv[2])
+    problems, checked = [], 0
+    shared = os.path.join(build, "libsotto.so")
+    if os.path.exists(shared):
+        for line in run("nm", "-D", "--defined-only", shared).splitlines():
+            name = line.split()[-1].split("@")[0]
+            checked += 1
+            if not name.startswith("sotto_"):
+                problems.append(f"libsotto.so exports {name}")
+    for path in objects(build):
+        short = os.path.relpath(path, build).replace("CMakeFiles/sotto_objects.dir/", "")
+        checked += 1
+        for line in run("nm", "-u", path).splitlines():
+            name = re.sub(r"@.*", "", line.split()[-1])
+            if name in FORBIDDEN:
+                problems.append(f"{short}: refers to {name}")
+        for line in run("objdump", "-t", path).splitlines():
+            match = re.match(r"^[0-9a-f]+ .{7} (\.t?data|\.t?bss|\*COM\*)(\.\S+)?\s+([0-9a-f]+)\s+(\S+)$", line)
+            if not match or int(match[3], 16) == 0 or (match[2] or "").startswith(".rel.ro"):
+                continue
+            name = match[4].split()[-1]
+            if name not in MUTABLE:
+                problems.append(f"{short}: {name} is writable data at file scope")
+    common.finish("symbols", problems, checked)
+
+
+main()

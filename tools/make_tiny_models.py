@@ -431,7 +431,7 @@ def write_hf(folder, dims, weights, half, shards):
         added = [{"id": i, "content": word, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": i < ids["<|0.00|>"]} for word, i in ids.items() if i >= eot]
         write_json(os.path.join(folder, "tokenizer.json"), {
             "version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-            "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {word: i for word, i in ids.items() if i <= eot}, "merges": merges},
+            "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}, "model": {"type": "BPE", "vocab": {word: i for word, i in ids.items() if i <= eot}, "merges": merges},
         })
     write_json(os.path.join(folder, "preprocessor_config.json"), {"feature_size": dims["n_mels"], "sampling_rate": 16000, "n_fft": 400, "hop_length": 160, "chunk_length": 30})
 

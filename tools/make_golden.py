@@ -129,7 +129,7 @@ def transcribed(model, audio, **options):
     return [{key: segment[key] for key in keys} for segment in result["segments"]]
 
 
-def make_recording(model, name, language, folder, parts):
+def make_recording(model, out_folder, name, language, folder, parts):
     import torch
     import whisper
 
@@ -153,13 +153,14 @@ def make_recording(model, name, language, folder, parts):
     with torch.no_grad():
         encoded = model.encoder(mel[None])
         out["encoder"] = {"rows": ENCODER_ROWS, "values": arrays.add(encoded[0].numpy()[ENCODER_ROWS]), "norm": float(encoded.double().norm())}
-        tokenizer = whisper.tokenizer.get_tokenizer(True, num_languages=model.num_languages, language=language, task="transcribe")
+        tokenizer = whisper.tokenizer.get_tokenizer(model.is_multilingual, num_languages=model.num_languages, language=language, task="transcribe")
         prompt = list(tokenizer.sot_sequence)
         logits = model.decoder(torch.tensor([prompt]), encoded)[0]
         out["first_logits"] = {"prompt": prompt, **sampled_logits(arrays, logits[-1].numpy())}
         out["no_speech_prob"] = float(logits[0].softmax(-1)[tokenizer.no_speech])
-        _, probabilities = model.detect_language(encoded)
-        out["language_probabilities"] = {code: round(p, 7) for code, p in probabilities[0].items()}
+        if model.is_multilingual:
+            _, probabilities = model.detect_language(encoded)
+            out["language_probabilities"] = {code: round(p, 7) for code, p in probabilities[0].items()}
 
     def decode(**options):
         return decoded(whisper.decode(model, encoded[0], whisper.DecodingOptions(language=language, fp16=False, **options)))
@@ -169,7 +170,8 @@ def make_recording(model, name, language, folder, parts):
     out["beam5_timestamps"] = decode(beam_size=5)
     out["beam5_no_timestamps"] = decode(beam_size=5, without_timestamps=True)
     if name in ("librivox-0870", "jfk", "pico-test-de"):
-        out["translate_greedy"] = decode(task="translate")
+        if model.is_multilingual:
+            out["translate_greedy"] = decode(task="translate")
         out["prompt_greedy"] = {"prompt_text": "Sense and Sensibility, by Jane Austen.", **decode(prompt="Sense and Sensibility, by Jane Austen.")}
         out["prefix_greedy"] = {"prefix_text": "And Mister", **decode(prefix="And Mister", without_timestamps=True)}
         out["beam3_patience2"] = decode(beam_size=3, patience=2.0)
@@ -185,7 +187,7 @@ def make_recording(model, name, language, folder, parts):
             "prompt_text": "Sense and Sensibility, by Jane Austen.",
             "segments": transcribed(model, audio, language=language, beam_size=5, initial_prompt="Sense and Sensibility, by Jane Austen."),
         }
-    base = os.path.join(DATA, "base", name)
+    base = os.path.join(DATA, out_folder, name)
     write_json(base + ".json", out)
     arrays.write(base + ".f32")
     text = tokenizer.decode([t for s in out["transcribe_beam5"] for t in s["tokens"]])
@@ -200,7 +202,7 @@ def make_recordings(args):
     for table, folder in ((RECORDINGS, args.samples), (EXTRA, args.extra)):
         for name, (language, parts) in table.items():
             if folder and (not args.only or args.only == name):
-                make_recording(model, name, language, folder, parts)
+                make_recording(model, os.path.basename(os.path.normpath(args.model)), name, language, folder, parts)
 
 
 def make_filters(_args):
@@ -309,7 +311,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     recordings = commands.add_parser("recordings")
-    recordings.add_argument("--model", required=True, help="CTranslate2 folder of base")
+    recordings.add_argument("--model", required=True, help="CTranslate2 folder; its name is that of the folder of results")
     recordings.add_argument("--samples", required=True, help="folder of the LibriVox clips")
     recordings.add_argument("--extra", help="folder of the recordings that are not fetched with the project")
     recordings.add_argument("--only")

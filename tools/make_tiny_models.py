@@ -26,6 +26,10 @@ VARIANTS = {
     "tiny-english": dict(seed=2, n_mels=80, n_vocab=51864, n_audio_layer=2, n_text_layer=2),
     "tiny-large-v3": dict(seed=3, n_mels=128, n_vocab=51866, n_audio_layer=3, n_text_layer=1),
 }
+# A few kilobytes in the same layouts, for readers (truncation, fuzzing); no Whisper model has this vocabulary. Only made when named.
+MICRO = {"micro": dict(seed=4, n_mels=4, n_vocab=272, n_audio_layer=1, n_text_layer=1, n_state=4, n_head=1, n_audio_ctx=8, n_text_ctx=8)}
+MICRO_SPECIALS = ("endoftext", "startoftranscript", "en", "translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps")
+SMALLEST_VOCABULARY = 51864
 # Up to <|notimestamps|>, so that plain argmax is what a greedy decoder without suppression does.
 PROMPTS = {
     "tiny-multilingual": (SOT, EN, TRANSCRIBE, 50363),
@@ -143,12 +147,17 @@ def base_tokens(n_vocab):
     pairs = [(a, b) for a in ascii_characters for b in ascii_characters]
     letters = [bytes([b]) for b in range(97, 123)]
     triples = [(a + b, c) for a in letters for b in letters for c in ascii_characters]
+    if n_vocab < SMALLEST_VOCABULARY:
+        return singles, []
     merges = (pairs + triples)[: 50256 - 256]
     tokens = singles + [a + b for a, b in merges]
     return tokens + ([] if n_vocab == 51864 else [b""]), merges
 
 
 def special_tokens(n_vocab):
+    if n_vocab < SMALLEST_VOCABULARY:
+        times = n_vocab - 256 - len(MICRO_SPECIALS)
+        return [f"<|{name}|>" for name in MICRO_SPECIALS] + [f"<|{i * 0.02:.2f}|>" for i in range(times)]
     languages = LANGUAGES[: 100 if n_vocab == 51866 else 99]
     names = ["endoftext", "startoftranscript", *languages, "translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps"]
     return [f"<|{name}|>" for name in names] + [f"<|{i * 0.02:.2f}|>" for i in range(1501)]
@@ -456,12 +465,12 @@ def write_layout(folder, variant, layout, dims, weights):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
-    parser.add_argument("--variant", action="append", choices=VARIANTS)
+    parser.add_argument("--variant", action="append", choices=[*VARIANTS, *MICRO])
     parser.add_argument("--layout", action="append", choices=LAYOUTS)
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
     for variant in args.variant or VARIANTS:
-        dims, weights = make_weights(VARIANTS[variant])
+        dims, weights = make_weights({**VARIANTS, **MICRO}[variant])
         for layout in args.layout or LAYOUTS:
             print(write_layout(args.out, variant, layout, dims, weights))
 

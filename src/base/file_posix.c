@@ -26,8 +26,8 @@ char *st_os_errno_text(int code, char *out, size_t size)
 static sotto_status fail_errno(sotto_error *err, const char *path, const char *what, int code)
 {
     char reason[128];
-    return st_fail(err, code == ENOENT || code == ENOTDIR ? SOTTO_E_NOT_FOUND : SOTTO_E_IO, "%s: cannot %s: %s", path, what,
-                   st_os_errno_text(code, reason, sizeof reason));
+    return st_fail(err, code == ENOENT || code == ENOTDIR ? SOTTO_E_NOT_FOUND : SOTTO_E_IO, "%s: cannot %s: %s", path,
+                   what, st_os_errno_text(code, reason, sizeof reason));
 }
 
 /* For file systems that cannot map. */
@@ -63,7 +63,8 @@ static sotto_status map_fd(int fd, const char *path, st_file_map *out, sotto_err
     if (!S_ISREG(info.st_mode))
         return st_fail(err, SOTTO_E_IO, "%s: is a device or a pipe, expected a file", path);
     if ((uint64_t)info.st_size > SIZE_MAX / 2)
-        return st_fail(err, SOTTO_E_MEMORY, "%s: %" PRIu64 " bytes do not fit into memory", path, (uint64_t)info.st_size);
+        return st_fail(err, SOTTO_E_MEMORY, "%s: %" PRIu64 " bytes do not fit into memory", path,
+                       (uint64_t)info.st_size);
     const size_t size = (size_t)info.st_size;
     if (size == 0)
         return SOTTO_OK;
@@ -81,7 +82,8 @@ static sotto_status map_fd(int fd, const char *path, st_file_map *out, sotto_err
 sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *err)
 {
     *out = (st_file_map){0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe without a writer must not block */
+    const int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe without a writer must not block */
     if (fd < 0)
         return fail_errno(err, path, "open", errno);
     const sotto_status status = map_fd(fd, path, out, err);
@@ -169,7 +171,8 @@ sotto_status st_os_temp_open(const char *path, st_temp_file *out, sotto_error *e
     st_temp_file t = {.target = resolve(path)};
     if (!t.target)
         return st_fail_memory(err, strlen(path) + 1, "a path");
-    const int fd = kind == ST_PATH_OTHER ? open(t.target, O_WRONLY | O_CLOEXEC) : create_temporary(t.target, &t.temporary);
+    const int fd =
+        kind == ST_PATH_OTHER ? open(t.target, O_WRONLY | O_CLOEXEC) : create_temporary(t.target, &t.temporary);
     int code = errno;
     if (fd >= 0) {
         t.stream = fdopen(fd, "wb");

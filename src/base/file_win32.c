@@ -34,7 +34,8 @@ static sotto_status fail_windows(sotto_error *err, const char *path, const char 
 {
     wchar_t wide[256];
     char text[512];
-    DWORD n = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, code, 0, wide, 255, NULL);
+    DWORD n =
+        FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, code, 0, wide, 255, NULL);
     while (n > 0 && (wide[n - 1] == L'\n' || wide[n - 1] == L'\r' || wide[n - 1] == L'.'))
         n--;
     const int length = WideCharToMultiByte(CP_UTF8, 0, wide, (int)n, text, (int)sizeof text - 1, NULL, NULL);
@@ -68,7 +69,8 @@ static sotto_status map_handle(HANDLE file, const char *path, st_file_map *out, 
     if (!GetFileSizeEx(file, &size))
         return fail_windows(err, path, "read", GetLastError());
     if ((uint64_t)size.QuadPart > SIZE_MAX / 2)
-        return st_fail(err, SOTTO_E_MEMORY, "%s: %" PRIu64 " bytes do not fit into memory", path, (uint64_t)size.QuadPart);
+        return st_fail(err, SOTTO_E_MEMORY, "%s: %" PRIu64 " bytes do not fit into memory", path,
+                       (uint64_t)size.QuadPart);
     if (size.QuadPart == 0)
         return SOTTO_OK;
     const HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
@@ -138,7 +140,8 @@ st_path_kind st_path_kind_of(const char *path)
 static FILE *create_new(const wchar_t *wide)
 {
     int fd;
-    if (_wsopen_s(&fd, wide, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _SH_DENYNO, _S_IREAD | _S_IWRITE) != 0)
+    if (_wsopen_s(&fd, wide, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _SH_DENYNO,
+                  _S_IREAD | _S_IWRITE) != 0)
         return NULL;
     FILE *const stream = _fdopen(fd, "wb");
     if (!stream)

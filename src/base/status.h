@@ -14,11 +14,11 @@ sotto_status st_fail_context(sotto_error *err, sotto_status code, const char *fm
 /* SOTTO_E_MEMORY with the number of bytes and what they were for. */
 sotto_status st_fail_memory(sotto_error *err, uint64_t bytes, const char *what);
 
-#define ST_TRY(expr)                        \
-    do {                                    \
+#define ST_TRY(expr)                         \
+    do {                                     \
         const sotto_status st_try_ = (expr); \
-        if (st_try_ != SOTTO_OK)            \
-            return st_try_;                 \
+        if (st_try_ != SOTTO_OK)             \
+            return st_try_;                  \
     } while (0)
 
 void st_log(const sotto_logger *logger, sotto_log_level level, const char *fmt, ...) SOTTO_PRINTF(3, 4);

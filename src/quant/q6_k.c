@@ -14,7 +14,8 @@ void st_q6_k_unpack(const void *src, float *dst, int64_t n)
         const float d = st_f16_to_f32(b.d);
         for (int j = 0; j < ST_BLOCK_K; j++) {
             const int half = j / 128, at = j % 128;
-            const int low = b.ql[half * 64 + at % 64] >> at / 64 * 4 & 15, high = b.qh[half * 32 + at % 32] >> at / 32 * 2 & 3;
+            const int low = b.ql[half * 64 + at % 64] >> at / 64 * 4 & 15,
+                      high = b.qh[half * 32 + at % 32] >> at / 32 * 2 & 3;
             dst[i + j] = d * (float)b.scales[j / 16] * (float)((low | high << 4) - 32);
         }
     }

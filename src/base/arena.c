@@ -8,8 +8,8 @@
 enum { ALIGNMENT = 16, FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20 };
 
 typedef struct chunk {
-    _Alignas(ALIGNMENT) struct chunk *next;
-    uint8_t bytes[];
+    struct chunk *next;
+    _Alignas(ALIGNMENT) uint8_t bytes[];
 } chunk;
 
 struct st_arena {
@@ -18,7 +18,7 @@ struct st_arena {
     size_t left, next_size;
 };
 
-_Static_assert(sizeof(chunk) % ALIGNMENT == 0, "a chunk's bytes begin aligned");
+_Static_assert(offsetof(chunk, bytes) == ALIGNMENT && sizeof(chunk) == ALIGNMENT, "a chunk's bytes begin aligned");
 
 st_arena *st_arena_create(void)
 {

@@ -15,9 +15,10 @@ void *st_alloc(size_t count, size_t size)
 
 void *st_calloc(size_t count, size_t size)
 {
-    if (count == 0 || size == 0)
-        count = size = 1;
-    return calloc(count, size);
+    size_t bytes;
+    if (!st_mul_size(count, size, &bytes))
+        return NULL;
+    return calloc(bytes ? bytes : 1, 1);
 }
 
 void *st_realloc(void *block, size_t count, size_t size)

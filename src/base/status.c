@@ -19,10 +19,8 @@ const char *sotto_status_name(sotto_status status)
 {
     static const char *const names[] = {"ok",          "argument", "io",      "format",    "memory",
                                         "unsupported", "device",   "aborted", "not found", "internal"};
-    const int index = -(int)status;
-    if (index < 0 || index >= (int)(sizeof names / sizeof names[0]))
-        return "unknown";
-    return names[index];
+    const int count = (int)(sizeof names / sizeof names[0]), code = (int)status;
+    return code <= 0 && code > -count ? names[-code] : "unknown";
 }
 
 /* Drops a character that the cut left incomplete, and puts '?' for bytes that are no UTF-8. */

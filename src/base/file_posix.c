@@ -185,7 +185,7 @@ sotto_status st_os_temp_open(const char *path, st_temp_file *out, sotto_error *e
             st_os_remove(t.temporary);
         st_free(t.temporary);
         st_free(t.target);
-        return code == ENOMEM ? st_fail_memory(err, sizeof(FILE), path) : fail_errno(err, path, "write", code);
+        return code == ENOMEM ? st_fail_memory(err, sizeof t, path) : fail_errno(err, path, "write", code);
     }
     *out = t;
     return SOTTO_OK;

@@ -1,0 +1,74 @@
+"""Build the library and its tests for arm64 Linux with zig and run them under qemu-user.
+
+Only tests that need no third-party library take part: a test that does not link for want of PCRE2, jansson or zlib is
+counted and named. cmocka is replaced by include/cmocka.h beside this file."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import compile as cross  # noqa: E402
+
+LINES = ["-target", "aarch64-linux-musl", "-static"]
+
+
+def link_all(out, objects, compiler, include):
+    """(name, program) of each test that links; names of those that need more."""
+    archive = os.path.join(out, "libsotto.a")
+    subprocess.run([*compiler, "ar", "rcs", archive, *objects], check=True)
+    programs, needy = [], []
+    for kind in ("unit", "kernels", "backends"):
+        folder = os.path.join(cross.ROOT, "tests", kind)
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        support = [os.path.join(folder, n) for n in names if n.endswith("_support.c")]
+        for name in (n for n in names if re.match(r"test_\w+\.c$", n)):
+            program = os.path.join(out, f"{kind}.{name[5:-2]}")
+            command = [*compiler, "cc", *LINES, *cross.FLAGS, "-w", "-g",
+                       f'-DSOTTO_SOURCE_DIR="{cross.ROOT}"', f'-DSOTTO_BUILD_DIR="{out}"',
+                       "-I", os.path.join(cross.ROOT, "tests", "cross", "include"), "-I", os.path.join(cross.ROOT, "include"),
+                       "-I", os.path.join(cross.ROOT, "src"), "-I", os.path.join(cross.ROOT, "tests"), "-isystem", include,
+                       os.path.join(folder, name), *support, archive, "-lm", "-o", program]
+            result = subprocess.run(command, capture_output=True, text=True)
+            if result.returncode == 0:
+                programs.append((f"{kind}.{name[5:-2]}", program))
+            elif re.search(r"undefined (symbol|reference).*(json_|pcre2_|inflate|deflate|compress|crc32)", result.stderr):
+                needy.append(f"{kind}.{name[5:-2]}")
+            else:
+                print(result.stderr)
+                programs.append((f"{kind}.{name[5:-2]}", None))
+    return programs, needy
+
+
+def main():
+    compiler = cross.zig()
+    qemu = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
+    if not compiler or not qemu:
+        print("needs ziglang (script/bootstrap --cross) and qemu-user")
+        sys.exit(77)
+    only = sys.argv[1:]
+    failed = []
+    with tempfile.TemporaryDirectory() as out:
+        problems, objects = cross.compile_target("arm64", out, compiler)
+        for problem in problems:
+            print(problem)
+        if problems:
+            sys.exit(1)
+        programs, needy = link_all(out, objects, compiler, os.path.join(out, "include"))
+        for name, program in programs:
+            if only and name not in only:
+                continue
+            try:
+                code = subprocess.run([qemu, program], cwd=cross.ROOT, timeout=900, stdin=subprocess.DEVNULL).returncode if program else 1
+            except subprocess.TimeoutExpired:
+                code = "timeout"
+            print(f"{name}: {'passed' if code == 0 else 'skipped' if code == 77 else f'failed ({code})'}", flush=True)
+            if code not in (0, 77):
+                failed.append(name)
+    print(f"arm64: {len(programs)} programs, {len(failed)} failed; need third-party libraries: {', '.join(needy) or 'none'}")
+    sys.exit(1 if failed or not programs else 0)
+
+
+main()

@@ -30,7 +30,7 @@ PLANTED = [
     ("text", "src/base/a.c", "int x; \n", "white space at the end"),
     ("text", "src/base/a.c", "\tint x;\n", "tab"),
     ("text", "src/base/a.c", "int x;", "no newline"),
-    ("text", "src/base/a.c", "/* TODO */\n", "TODO"),
+    ("text", "src/base/a.c", "/* TO" "DO */\n", "belongs into docs/roadmap.md"),
     ("text", "README.md", "in /ro" "ot/x\n", "path of one machine"),
     ("ifdefs", "src/models/m.c", "#ifdef __linux__\n#endif\n", "#ifdef __linux__"),
     ("docs", "README.md", "```sh\nscript/other\n```\n", "script/other"),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install into a temporary prefix, move it, and build the example outside the tree from there.
-#   run.sh SOURCE BUILD CC SANITIZERS pkgconfig|cmake shared|static
+#   run.sh SOURCE BUILD CC SANITIZERS|none pkgconfig|cmake shared|static
 # With models/tiny.en and the sample fetched the example also runs on them; without, it has to fail with a sentence.
 set -eu
 source=$1 build=$2 cc=$3 sanitize=$4 way=$5 kind=$6
@@ -20,7 +20,7 @@ lib=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH="$lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 export LD_LIBRARY_PATH="$lib"
 flags="-std=c11 -Wall -Wextra -Wpedantic -Werror"
-[ -z "$sanitize" ] || flags="$flags -fsanitize=$sanitize"
+[ "$sanitize" = none ] || flags="$flags -fsanitize=$sanitize"
 
 case $way-$kind in
 pkgconfig-shared)

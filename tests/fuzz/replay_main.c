@@ -1,67 +1,160 @@
-/* replay_main.c: runs a fuzz target on the files of its corpus, without libFuzzer: replay FOLDER-OR-FILE ... */
+/* replay_main.c: main() of a fuzz target without a fuzzer: runs it on the files and folders given as arguments, whole, cut
+ * short and with bytes changed. The changes come from a fixed seed, so a failure is found again by the same call:
+ *
+ *   fuzz_<name> [--changes N] [--save FILE] PATH...
+ *
+ * --changes: cuts and changed copies of each input, 100 of both unless told. On a crash the last line on stderr names the input;
+ * --save: the bytes of the last run are there. */
 #include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz/fuzz.h"
 
-static int replay_file(const char *path)
+typedef struct replay {
+    long changes, inputs, runs;
+    const char *save;
+    uint64_t random;
+} replay;
+
+/* splitmix64 */
+static uint64_t next_random(replay *r)
 {
-    FILE *f = fopen(path, "rb");
-    if (f == NULL)
-        return 0;
-    uint8_t *data = NULL;
-    size_t size = 0, cap = 0;
-    for (;;) {
-        if (size == cap) {
-            cap = cap == 0 ? 4096 : 2 * cap;
-            uint8_t *more = realloc(data, cap);
-            if (more == NULL)
-                exit(1);
-            data = more;
-        }
-        const size_t n = fread(data + size, 1, cap - size, f);
-        if (n == 0)
-            break;
-        size += n;
-    }
-    fclose(f);
-    uint8_t *exact = malloc(size > 0 ? size : 1); /* so that a read past the end is one past the block */
-    if (exact == NULL)
-        exit(1);
-    if (size > 0)
-        memcpy(exact, data, size);
-    free(data);
-    LLVMFuzzerTestOneInput(exact, size);
-    free(exact);
-    return 1;
+    uint64_t z = r->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
 }
 
-static int replay(const char *path)
+/* In memory of exactly that size, so that a sanitizer sees the first byte read too far. */
+static void run(replay *r, const uint8_t *data, size_t size)
 {
-    DIR *folder = opendir(path);
-    if (folder == NULL)
-        return replay_file(path);
-    int n = 0;
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        char inside[4096];
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
-        n += replay(inside);
+    uint8_t *const copy = malloc(size ? size : 1);
+    if (!copy)
+        abort();
+    memcpy(copy, data, size);
+    FILE *const f = r->save ? fopen(r->save, "wb") : NULL;
+    if (f) {
+        fwrite(data, 1, size, f);
+        fclose(f);
     }
-    closedir(folder);
-    return n;
+    LLVMFuzzerTestOneInput(copy, size);
+    free(copy);
+    r->runs++;
+}
+
+/* A number that lengths and counts are often wrong by. */
+static void put_odd_number(replay *r, uint8_t *data, size_t size)
+{
+    static const uint64_t odd[] = {0,          1,
+                                   0x7f,       0x80,
+                                   0xff,       0x7fff,
+                                   0xffff,     0x7fffffff,
+                                   0x80000000, 0xffffffff,
+                                   INT64_MAX,  UINT64_C(1) << 63,
+                                   UINT64_MAX, UINT64_MAX - 7};
+    const uint64_t value = odd[next_random(r) % (sizeof odd / sizeof odd[0])];
+    const size_t width = (size_t)1 << next_random(r) % 4, at = next_random(r) % size;
+    for (size_t i = 0; i < width && at + i < size; i++)
+        data[at + i] = (uint8_t)(value >> 8 * i);
+}
+
+static void run_changed(replay *r, const uint8_t *data, size_t size)
+{
+    uint8_t *const copy = malloc(size);
+    if (!copy)
+        abort();
+    for (long i = 0; i < r->changes; i++) {
+        memcpy(copy, data, size);
+        for (uint64_t n = next_random(r) % 4 + 1; n > 0; n--) {
+            const uint64_t kind = next_random(r) % 3;
+            /* half of the changes hit the beginning, where the headers are */
+            const size_t range = next_random(r) % 2 && size > 256 ? 256 : size, at = next_random(r) % range;
+            if (kind == 0)
+                copy[at] ^= (uint8_t)(1u << next_random(r) % 8);
+            else if (kind == 1)
+                copy[at] = (uint8_t)next_random(r);
+            else
+                put_odd_number(r, copy, range);
+        }
+        run(r, copy, size);
+    }
+    free(copy);
+}
+
+static void run_input(replay *r, const char *name, const uint8_t *data, size_t size)
+{
+    fprintf(stderr, "%s: %zu bytes\n", name, size);
+    r->inputs++;
+    run(r, data, size);
+    const size_t cuts = size < (size_t)r->changes ? size : (size_t)r->changes;
+    for (size_t i = 0; i < cuts; i++) /* every length of a small input, evenly spread ones of a large one */
+        run(r, data, (size_t)((double)size * (double)i / (double)cuts));
+    if (size > 0)
+        run_changed(r, data, size);
+}
+
+static bool run_file(replay *r, const char *path)
+{
+    FILE *const f = fopen(path, "rb");
+    if (!f)
+        return false;
+    size_t size = 0, room = 1 << 16;
+    uint8_t *data = malloc(room);
+    while (data) {
+        size += fread(data + size, 1, room - size, f);
+        if (size < room)
+            break;
+        data = realloc(data, room *= 2);
+    }
+    const bool ok = data && !ferror(f);
+    fclose(f);
+    if (ok)
+        run_input(r, path, data, size);
+    free(data);
+    return ok;
+}
+
+static bool run_path(replay *r, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        fprintf(stderr, "%s: not there\n", path);
+        return true; /* a target without a corpus yet */
+    }
+    if (!S_ISDIR(info.st_mode))
+        return run_file(r, path);
+    struct dirent **entries;
+    const int count = scandir(path, &entries, NULL, alphasort); /* the order fixes the changes */
+    bool ok = count >= 0;
+    for (int i = 0; i < count; i++) {
+        char file[4096];
+        if (entries[i]->d_name[0] != '.') {
+            snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
+            ok = run_file(r, file) && ok;
+        }
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return ok;
 }
 
 int main(int argc, char **argv)
 {
-    int n = 0;
-    LLVMFuzzerTestOneInput((const uint8_t *)"", 0);
-    for (int i = 1; i < argc; i++)
-        n += replay(argv[i]);
-    printf("%d inputs replayed\n", n);
-    return 0;
+    replay r = {.changes = 100, .random = 1};
+    bool ok = true;
+    run_input(&r, "(no bytes)", (const uint8_t *)"", 0);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--changes") && i + 1 < argc)
+            r.changes = strtol(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--save") && i + 1 < argc)
+            r.save = argv[++i];
+        else
+            ok = run_path(&r, argv[i]) && ok;
+    }
+    printf("%ld inputs, %ld runs\n", r.inputs, r.runs);
+    return ok ? 0 : 1;
 }

@@ -1,0 +1,30 @@
+/* cpu_attention.h: attention of many queries of one head over its keys and values. Keys and values are packed once for
+ * a head; then any number of threads take query rows. The scores of a few rows and 512 keys live in the second-level
+ * cache at a time: maxima and sums are carried from one group of keys to the next. */
+#ifndef SOTTO_SRC_BACKENDS_CPU_CPU_ATTENTION_H
+#define SOTTO_SRC_BACKENDS_CPU_CPU_ATTENTION_H
+
+#include "backends/cpu/cpu_kernels.h"
+
+/* One head; strides in elements, from row to row; d elements of a row are contiguous. */
+typedef struct st_cpu_attention {
+    const float *q, *k, *v;
+    float *out;
+    ptrdiff_t q_stride, k_stride, v_stride, out_stride;
+    int64_t n_q, n_k;
+    int d;
+    float scale;
+    bool causal; /* query i sees keys 0 .. n_k - n_q + i */
+} st_cpu_attention;
+
+/* Floats of a packed head, and of one thread's scratch. */
+size_t st_cpu_attention_packed(const st_cpu_attention *a);
+size_t st_cpu_attention_scratch(const st_cpu_attention *a);
+/* Packing comes in independent units of 32 keys. */
+int64_t st_cpu_attention_pack_units(const st_cpu_attention *a);
+void st_cpu_attention_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed);
+/* Query rows [row, row + n_rows), n_rows <= k->mr. Rows without visible keys give zeros. */
+void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows, const float *packed,
+                           float *scratch);
+
+#endif

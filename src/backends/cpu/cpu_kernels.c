@@ -1,0 +1,84 @@
+/* cpu_kernels.c: the levels, and filling the table for one. */
+#include "backends/cpu/cpu_kernels.h"
+
+#include <string.h>
+
+#include "base/cpu.h"
+
+typedef struct level_row {
+    const char *name;
+    uint32_t needs;
+    void (*fill_product)(st_cpu_kernels *k); /* NULL: nothing beyond the level below */
+    void (*fill_rows)(st_cpu_kernels *k);
+    bool compiled;
+} level_row;
+
+/* In st_cpu_level order. A level fills over the ones before it; VNNI has no kernels of its own until there are integer
+ * products. */
+static const level_row levels[ST_CPU_LEVEL_COUNT] = {
+    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, true},
+#if defined(__x86_64__)
+    [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, true},
+    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C, st_cpu_fill_product_v3,
+                         st_cpu_fill_rows_v3, true},
+    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C | ST_CPU_AVX512,
+                         st_cpu_fill_product_v4, st_cpu_fill_rows_v4, true},
+    [ST_CPU_LEVEL_VNNI] = {"vnni",
+                           ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C | ST_CPU_AVX512 | ST_CPU_AVX512_VNNI |
+                               ST_CPU_AVX512_BF16,
+                           NULL, NULL, true},
+    [ST_CPU_LEVEL_NEON] = {"neon", 0, NULL, NULL, false},
+#else
+    [ST_CPU_LEVEL_V2] = {"v2", 0, NULL, NULL, false},
+    [ST_CPU_LEVEL_V3] = {"v3", 0, NULL, NULL, false},
+    [ST_CPU_LEVEL_V4] = {"v4", 0, NULL, NULL, false},
+    [ST_CPU_LEVEL_VNNI] = {"vnni", 0, NULL, NULL, false},
+#if defined(__aarch64__)
+    [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, true},
+#else
+    [ST_CPU_LEVEL_NEON] = {"neon", 0, NULL, NULL, false},
+#endif
+#endif
+};
+
+void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level)
+{
+    memset(k, 0, sizeof *k);
+    for (int i = 0; i <= (int)level; i++) {
+        if (levels[i].compiled && levels[i].fill_product != NULL)
+            levels[i].fill_product(k);
+        if (levels[i].compiled && levels[i].fill_rows != NULL)
+            levels[i].fill_rows(k);
+    }
+    k->level = level;
+}
+
+const char *st_cpu_level_name(st_cpu_level level)
+{
+    return levels[level].name;
+}
+
+bool st_cpu_level_find(const char *name, st_cpu_level *out)
+{
+    for (int i = 0; i < ST_CPU_LEVEL_COUNT; i++) {
+        if (strcmp(levels[i].name, name) == 0) {
+            *out = (st_cpu_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool st_cpu_level_usable(st_cpu_level level, uint32_t features)
+{
+    return levels[level].compiled && (features & levels[level].needs) == levels[level].needs;
+}
+
+st_cpu_level st_cpu_level_best(uint32_t features)
+{
+    int best = ST_CPU_LEVEL_PORTABLE;
+    for (int i = 0; i < ST_CPU_LEVEL_COUNT; i++)
+        if (st_cpu_level_usable((st_cpu_level)i, features))
+            best = i;
+    return (st_cpu_level)best;
+}

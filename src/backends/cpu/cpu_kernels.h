@@ -1,0 +1,162 @@
+/* cpu_kernels.h: the table of kernels of one instruction-set level, and the layout of what they read.
+ *
+ * Weights [n, k] are packed into panels of 32 rows (columns of the product), see cpu_pack.h. Activations are packed by the
+ * thread that uses them, in tiles of `mr` rows or fewer: [k / 16 chunks][rows][16] floats, zero beyond k; k is padded to
+ * a whole number of blocks of 32. A product tile is [2][rows][16] floats: the same layout, so a tile of scores can be
+ * the left side of the next product.
+ *
+ * Every kernel works on f32 and accumulates in f32, with fused multiply-add where the level has it. Pointers need no
+ * alignment. No kernel touches a byte outside what its arguments describe. The oracle of each is in tests/kernels. */
+#ifndef SOTTO_SRC_BACKENDS_CPU_CPU_KERNELS_H
+#define SOTTO_SRC_BACKENDS_CPU_CPU_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sotto/graph.h"
+
+enum {
+    ST_CPU_PANEL = 32,    /* columns of a panel */
+    ST_CPU_BLOCK = 32,    /* elements of k in a block */
+    ST_CPU_MAX_MR = 12,   /* rows of a product tile, at most */
+    ST_CPU_ROW_BLOCK = 120, /* rows packed together: a multiple of every level's mr */
+    ST_CPU_MAX_SKINNY = 8
+};
+
+/* Types that can be packed, in the order of the kernel arrays. */
+typedef enum st_cpu_wtype {
+    ST_CPU_W_F32,
+    ST_CPU_W_F16,
+    ST_CPU_W_BF16,
+    ST_CPU_W_Q8_0,
+    ST_CPU_W_Q4_0,
+    ST_CPU_W_Q4_1,
+    ST_CPU_W_Q5_0,
+    ST_CPU_W_Q5_1,
+    ST_CPU_W_COUNT
+} st_cpu_wtype;
+
+typedef enum st_cpu_level {
+    ST_CPU_LEVEL_PORTABLE,
+    ST_CPU_LEVEL_V2,
+    ST_CPU_LEVEL_V3,
+    ST_CPU_LEVEL_V4,
+    ST_CPU_LEVEL_VNNI,
+    ST_CPU_LEVEL_NEON,
+    ST_CPU_LEVEL_COUNT
+} st_cpu_level;
+
+/* What happens to a finished product tile. */
+typedef struct st_cpu_epilogue {
+    float *out; /* element (0, 0) of the whole product */
+    ptrdiff_t out_stride; /* in elements, from row to row */
+    const float *bias;     /* by column, or NULL */
+    const float *residual; /* as out, or NULL; may be out itself */
+    ptrdiff_t residual_stride;
+    sotto_activation act;
+} st_cpu_epilogue;
+
+/* Single-query attention of up to 8 rows over the same cells. */
+typedef struct st_cpu_cells {
+    int n_row; /* 1 .. 8 */
+    int d;     /* a multiple of 8 */
+    float scale;
+    const float *q[ST_CPU_MAX_SKINNY]; /* d elements each */
+    float *out[ST_CPU_MAX_SKINNY];
+    const char *k, *v; /* cell 0 of this head */
+    size_t k_stride, v_stride; /* bytes from cell to cell */
+    const int32_t *index;      /* cells to visit, or NULL: base, base + 1, ... */
+    int64_t base, n_kv;
+    int64_t n_cell; /* listed cells outside [0, n_cell) are clamped into it */
+    float *scratch; /* st_cpu_cells_scratch() floats */
+} st_cpu_cells;
+
+enum { ST_CPU_CELL_CHUNK = 256 }; /* cells whose scores are held at once */
+
+typedef void (*st_cpu_product)(const float *a, const float *b, int chunks, float *acc, bool first);
+typedef void (*st_cpu_expand)(const uint8_t *blocks, int n_block, float *out);
+typedef void (*st_cpu_skinny)(const float *a, const uint8_t *blocks, int n_block, float *acc);
+typedef void (*st_cpu_map)(const float *x, float *y, int64_t n);
+
+typedef struct st_cpu_kernels {
+    st_cpu_level level;
+    int mr;       /* rows of a product tile */
+    int skinny_rows; /* rows of the largest skinny kernel */
+
+    /* One row of k floats into its place in a packed tile of `rows` rows; zero-fills to the end of the last block. */
+    void (*pack_row)(const float *x, int64_t k, float *dst, int rows);
+    /* acc [2][rows][16] = (first ? 0 : acc) + A B: A `chunks` chunks of a packed tile, B [16 * chunks][32] floats.
+     * Indexed by rows, 1 .. mr. */
+    st_cpu_product product[ST_CPU_MAX_MR + 1];
+    /* n_block blocks of one panel to [32 * n_block][32] floats; not for f32, which is that already. */
+    st_cpu_expand expand[ST_CPU_W_COUNT];
+    /* acc [2][rows][16] = A B for few rows, B read in its packed type. Indexed by rows, 1 .. skinny_rows. */
+    st_cpu_skinny skinny[ST_CPU_W_COUNT][ST_CPU_MAX_SKINNY + 1];
+    /* Columns [col, col + cols) (cols <= 32) of rows [row, row + rows) from a product tile through the epilogue. */
+    void (*finish)(const st_cpu_epilogue *e, const float *acc, int rows, int64_t row, int64_t col, int cols);
+    /* `rows` <= 32 rows of k floats, `stride` elements apart, as the columns of an f32 panel: [k][32], zero where there
+     * is no row and for k up to k_padded. */
+    void (*pack_panel)(const float *x, ptrdiff_t stride, int rows, int64_t k, int64_t k_padded, float *panel);
+
+    /* Scores in a tile [chunks][rows][16] become exp2(score - m) with m the running maximum of the row over all tiles;
+     * max and sum [rows] are updated, rescale [rows] is what earlier sums and products must be multiplied with.
+     * Start with max = -infinity, sum = 0. Rows of -infinity only give zeros. */
+    void (*softmax_tile)(float *tile, int rows, int chunks, float *max, float *sum, float *rescale);
+    /* acc [2][rows][16] *= factor[row] */
+    void (*scale_tile)(float *acc, int rows, const float *factor);
+
+    void (*cells_f32)(const st_cpu_cells *c);
+    void (*cells_f16)(const st_cpu_cells *c);
+    void (*cells_bf16)(const st_cpu_cells *c);
+
+    void (*layer_norm)(const float *x, const float *w, const float *b, float eps, int64_t n, float *y);
+    void (*rms_norm)(const float *x, const float *w, float eps, int64_t n, float *y);
+    /* softmax(scale x + mask), mask may be NULL */
+    void (*softmax)(const float *x, const float *mask, float scale, int64_t n, float *y);
+    void (*add)(const float *a, const float *b, float *y, int64_t n);
+    void (*mul)(const float *a, const float *b, float *y, int64_t n);
+    void (*add1)(const float *a, float b, float *y, int64_t n);
+    /* y = a x + b */
+    void (*scale)(const float *x, float a, float b, float *y, int64_t n);
+    /* y = log10(max(x, floor)) */
+    void (*log10)(const float *x, float floor, float *y, int64_t n);
+    /* y = re^2 + im^2 */
+    void (*power)(const float *re, const float *im, float *y, int64_t n);
+    st_cpu_map gelu, silu, relu, sigmoid, tanh, exp;
+    /* Index of the first largest element, NaN never; 0 when all are NaN. */
+    int64_t (*argmax)(const float *x, int64_t n);
+    void (*to_f16)(const float *x, uint16_t *y, int64_t n);
+    void (*from_f16)(const uint16_t *x, float *y, int64_t n);
+    void (*from_bf16)(const uint16_t *x, float *y, int64_t n);
+} st_cpu_kernels;
+
+/* Fills the table for a level, from the portable kernels upward. The level must be one that st_cpu_level_usable. */
+void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level);
+/* "portable", "v2", "v3", "v4", "vnni", "neon" */
+const char *st_cpu_level_name(st_cpu_level level);
+/* False for an unknown name. */
+bool st_cpu_level_find(const char *name, st_cpu_level *out);
+/* Compiled in, and the machine (st_cpu_features()) has its instructions. */
+bool st_cpu_level_usable(st_cpu_level level, uint32_t features);
+st_cpu_level st_cpu_level_best(uint32_t features);
+
+/* Floats of st_cpu_cells.scratch for heads of d elements. */
+static inline size_t st_cpu_cells_scratch(int d)
+{
+    return (size_t)ST_CPU_MAX_SKINNY * (ST_CPU_CELL_CHUNK + (size_t)d);
+}
+
+/* Fillers of the levels; each sets the pointers that its file defines. */
+void st_cpu_fill_product_portable(st_cpu_kernels *k);
+void st_cpu_fill_rows_portable(st_cpu_kernels *k);
+void st_cpu_fill_product_v2(st_cpu_kernels *k);
+void st_cpu_fill_rows_v2(st_cpu_kernels *k);
+void st_cpu_fill_product_v3(st_cpu_kernels *k);
+void st_cpu_fill_rows_v3(st_cpu_kernels *k);
+void st_cpu_fill_product_v4(st_cpu_kernels *k);
+void st_cpu_fill_rows_v4(st_cpu_kernels *k);
+void st_cpu_fill_product_neon(st_cpu_kernels *k);
+void st_cpu_fill_rows_neon(st_cpu_kernels *k);
+
+#endif

@@ -1,0 +1,100 @@
+/* math_body.h: exp, log and activations over a vector wrapper. Errors are against the exact functions, found by trying
+ * every float of the range (exp2, log) or a dense grid: see tests/kernels. */
+
+/* 2^t, relative error below 2e-7 down to the denormals; NaN stays NaN */
+INL vf v_exp2(vf t)
+{
+    t = v_min(v_set1(130.0f), v_max(v_set1(-151.0f), t));
+    const vf n = v_round(t), f = v_sub(t, n);
+    vf p = v_fma(f, v_set1(0.00132764717f), v_set1(0.00967554154f));
+    p = v_fma(p, f, v_set1(0.0555071328f));
+    p = v_fma(p, f, v_set1(0.240221197f));
+    p = v_fma(p, f, v_set1(0.693146967f));
+    p = v_fma(p, f, v_set1(1.00000007f));
+    return v_scale2(p, n);
+}
+
+/* e^x. x * log2(e) in one product would lose |x| * eps: the second, small part of log2(e) makes up for it. */
+INL vf v_exp(vf x)
+{
+    x = v_min(v_set1(90.0f), v_max(v_set1(-105.0f), x));
+    const vf n = v_round(v_mul(x, v_set1(1.44269504f)));
+    vf r = v_fma(n, v_set1(-0.693145752f), x); /* ln 2, high part: n * it is exact */
+    r = v_fma(n, v_set1(-1.42860677e-6f), r);
+    vf p = v_fma(r, v_set1(1.9875691e-4f), v_set1(1.3981999e-3f));
+    p = v_fma(p, r, v_set1(8.3334519e-3f));
+    p = v_fma(p, r, v_set1(4.1665796e-2f));
+    p = v_fma(p, r, v_set1(1.6666665e-1f));
+    p = v_fma(p, r, v_set1(5.0000001e-1f));
+    p = v_add(v_fma(p, v_mul(r, r), r), v_set1(1.0f));
+    return v_scale2(p, n);
+}
+
+INL vf v_sigmoid(vf x)
+{
+    return v_div(v_set1(1.0f), v_add(v_set1(1.0f), v_exp(v_sub(v_zero(), x))));
+}
+
+INL vf v_silu(vf x)
+{
+    return v_div(x, v_add(v_set1(1.0f), v_exp(v_sub(v_zero(), x))));
+}
+
+INL vf v_relu(vf x)
+{
+    return v_max(v_zero(), x); /* NaN stays NaN */
+}
+
+/* Near zero an odd polynomial keeps the relative error small; elsewhere 1 - 2 / (e^2x + 1), odd by construction. */
+INL vf v_tanh(vf x)
+{
+    const vf a = v_max(v_sub(v_zero(), x), x), z = v_mul(x, x);
+    vf p = v_fma(z, v_set1(-5.70498872745e-3f), v_set1(2.06390887954e-2f));
+    p = v_fma(p, z, v_set1(-5.37397155531e-2f));
+    p = v_fma(p, z, v_set1(1.33314422036e-1f));
+    p = v_fma(p, z, v_set1(-3.33332819422e-1f));
+    const vf small = v_fma(v_mul(p, z), x, x);
+    const vf big = v_sub(v_set1(1.0f), v_div(v_set1(2.0f), v_add(v_exp(v_add(a, a)), v_set1(1.0f))));
+    return v_sel_gt(a, v_set1(0.625f), v_sel_gt(v_zero(), x, v_sub(v_zero(), big), big), small);
+}
+
+/* GELU with the error function: x (1/2 + u P(s)), u = x clamped to +-5, s = 2 u^2 / 25 - 1. Absolute error 2.1e-6 (it grows
+ * with |x| beyond 5 in proportion to x, at 2e-7 of it). */
+INL vf v_gelu(vf x)
+{
+    const vf u = v_max(v_min(x, v_set1(5.0f)), v_set1(-5.0f)), s = v_fma(v_mul(u, u), v_set1(0.08f), v_set1(-1.0f));
+    vf p = v_fma(v_set1(-0.00109637002f), s, v_set1(0.00319447097f));
+    p = v_fma(p, s, v_set1(-0.0038868415f));
+    p = v_fma(p, s, v_set1(0.00511324113f));
+    p = v_fma(p, s, v_set1(-0.0101654765f));
+    p = v_fma(p, s, v_set1(0.0169101542f));
+    p = v_fma(p, s, v_set1(-0.023624946f));
+    p = v_fma(p, s, v_set1(0.0313567194f));
+    p = v_fma(p, s, v_set1(-0.0403919849f));
+    p = v_fma(p, s, v_set1(0.0515253975f));
+    p = v_fma(p, s, v_set1(-0.0702982328f));
+    p = v_fma(p, s, v_set1(0.141363748f));
+    return v_mul(x, v_fma(p, u, v_set1(0.5f)));
+}
+
+/* log10 of positive normal x: exponent + log of a mantissa in [sqrt(1/2), sqrt(2)). Denormals count as the smallest
+ * normal; 0 and below give about -37.9. */
+INL vf v_log10(vf x)
+{
+    x = v_max(v_set1(1.17549435e-38f), x);
+    const vi bits = v_as_int(x), offset = vi_set1(0x3f3504f3); /* sqrt(1/2) */
+    const vi moved = vi_sub(bits, offset);
+    /* the exponent, made non-negative for the logical shift */
+    const vi e = vi_sub(vi_shr(vi_add(moved, vi_set1(0x40000000)), 23), vi_set1(128));
+    const vf m = vi_as_float(vi_sub(bits, vi_shl(e, 23))), f = v_sub(m, v_set1(1.0f)), z = v_mul(f, f);
+    vf p = v_fma(f, v_set1(7.0376836292e-2f), v_set1(-1.1514610310e-1f));
+    p = v_fma(p, f, v_set1(1.1676998740e-1f));
+    p = v_fma(p, f, v_set1(-1.2420140846e-1f));
+    p = v_fma(p, f, v_set1(1.4249322787e-1f));
+    p = v_fma(p, f, v_set1(-1.6668057665e-1f));
+    p = v_fma(p, f, v_set1(2.0000714765e-1f));
+    p = v_fma(p, f, v_set1(-2.4999993993e-1f));
+    p = v_fma(p, f, v_set1(3.3333331174e-1f));
+    const vf ln = v_add(f, v_fma(v_mul(p, z), f, v_mul(z, v_set1(-0.5f))));
+    return v_fma(vi_float(e), v_set1(0.301029996f), v_mul(ln, v_set1(0.434294482f)));
+}

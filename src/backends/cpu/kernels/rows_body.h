@@ -1,0 +1,372 @@
+/* rows_body.h: kernels over single rows: norms, softmax, elementwise, and attention of single queries over cells. Included
+ * by the shells after a vector wrapper; ST_LEVEL names the level. */
+#include "backends/cpu/cpu_kernels.h"
+#include "math_body.h"
+
+/* EACH(n) runs its statement for i = 0, VL, .. with `m` elements left for the statement (VL but for the last). */
+#define EACH(n) for (int64_t i = 0, m = (n) < VL ? (n) : VL; i < (n); i += VL, m = (n)-i < VL ? (n)-i : VL)
+
+INL vf row_load(const float *p, int64_t m) { return m == VL ? v_load(p) : v_load_n(p, (int)m); }
+INL void row_store(float *p, vf v, int64_t m)
+{
+    if (m == VL)
+        v_store(p, v);
+    else
+        v_store_n(p, v, (int)m);
+}
+
+/* Zero beyond the first m elements. */
+INL vf row_keep(vf v, int64_t m)
+{
+    if (m == VL)
+        return v;
+    float t[VL];
+    v_store(t, v);
+    return v_load_n(t, (int)m);
+}
+
+#define MAP(NAME, FUNCTION)                                            \
+    static void NAME(const float *x, float *y, int64_t n)              \
+    {                                                                  \
+        EACH(n) row_store(y + i, FUNCTION(row_load(x + i, m)), m);     \
+    }
+MAP(map_gelu, v_gelu)
+MAP(map_silu, v_silu)
+MAP(map_relu, v_relu)
+MAP(map_sigmoid, v_sigmoid)
+MAP(map_tanh, v_tanh)
+MAP(map_exp, v_exp)
+
+static void add(const float *a, const float *b, float *y, int64_t n)
+{
+    EACH(n) row_store(y + i, v_add(row_load(a + i, m), row_load(b + i, m)), m);
+}
+
+static void mul(const float *a, const float *b, float *y, int64_t n)
+{
+    EACH(n) row_store(y + i, v_mul(row_load(a + i, m), row_load(b + i, m)), m);
+}
+
+static void add1(const float *a, float b, float *y, int64_t n)
+{
+    EACH(n) row_store(y + i, v_add(row_load(a + i, m), v_set1(b)), m);
+}
+
+static void scale(const float *x, float a, float b, float *y, int64_t n)
+{
+    EACH(n) row_store(y + i, v_add(v_mul(row_load(x + i, m), v_set1(a)), v_set1(b)), m);
+}
+
+static void log10_floor(const float *x, float floor, float *y, int64_t n)
+{
+    EACH(n) row_store(y + i, v_log10(v_max(v_set1(floor), row_load(x + i, m))), m);
+}
+
+static void power(const float *re, const float *im, float *y, int64_t n)
+{
+    EACH(n)
+    {
+        const vf a = row_load(re + i, m), b = row_load(im + i, m);
+        row_store(y + i, v_fma(a, a, v_mul(b, b)), m);
+    }
+}
+
+static void layer_norm(const float *x, const float *w, const float *b, float eps, int64_t n, float *y)
+{
+    vf sum = v_zero(), squares = v_zero();
+    EACH(n) sum = v_add(sum, row_load(x + i, m));
+    const float mean = v_hsum(sum) / (float)n;
+    /* a second pass over the row, which is in the cache: the variance as a mean of squares minus a square of the mean
+     * would lose all digits for rows far from zero */
+    const vf mv = v_set1(mean);
+    EACH(n)
+    {
+        const vf d = row_keep(v_sub(row_load(x + i, m), mv), m);
+        squares = v_fma(d, d, squares);
+    }
+    const vf inv = v_set1(1.0f / __builtin_sqrtf(v_hsum(squares) / (float)n + eps));
+    EACH(n) row_store(y + i, v_fma(v_mul(v_sub(row_load(x + i, m), mv), inv), row_load(w + i, m), row_load(b + i, m)), m);
+}
+
+static void rms_norm(const float *x, const float *w, float eps, int64_t n, float *y)
+{
+    vf squares = v_zero();
+    EACH(n)
+    {
+        const vf v = row_load(x + i, m);
+        squares = v_fma(v, v, squares);
+    }
+    const vf inv = v_set1(1.0f / __builtin_sqrtf(v_hsum(squares) / (float)n + eps));
+    EACH(n) row_store(y + i, v_mul(v_mul(row_load(x + i, m), inv), row_load(w + i, m)), m);
+}
+
+static void softmax(const float *x, const float *mask, float factor, int64_t n, float *y)
+{
+    float top = -__builtin_inff();
+    for (int64_t i = 0; i < n; i++) { /* the scaled and masked row goes to y first */
+        const float s = x[i] * factor + (mask != NULL ? mask[i] : 0.0f);
+        y[i] = s;
+        top = s > top ? s : top;
+    }
+    if (!(top > -__builtin_inff())) { /* all masked, or NaN among nothing else */
+        bool nan = false;
+        for (int64_t i = 0; i < n; i++)
+            nan |= y[i] != y[i];
+        for (int64_t i = 0; i < n; i++)
+            y[i] = nan ? __builtin_nanf("") : 0.0f;
+        return;
+    }
+    const vf t = v_set1(top);
+    float total = 0;
+    vf sum = v_zero();
+    EACH(n)
+    {
+        const vf e = v_exp(v_sub(row_load(y + i, m), t));
+        row_store(y + i, e, m);
+        if (m == VL)
+            sum = v_add(sum, e);
+        else
+            for (int64_t j = 0; j < m; j++)
+                total += y[i + j];
+    }
+    const vf inv = v_set1(1.0f / (total + v_hsum(sum)));
+    EACH(n) row_store(y + i, v_mul(row_load(y + i, m), inv), m);
+}
+
+/* The largest value first, then where it is. */
+static int64_t argmax(const float *x, int64_t n)
+{
+    vf top = v_set1(-__builtin_inff());
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL)
+        top = v_max(v_load(x + i), top); /* NaN loses */
+    float best = v_hmax(top);
+    for (; i < n; i++)
+        best = x[i] > best ? x[i] : best;
+    for (i = 0; i < n; i++)
+        if (x[i] == best)
+            return i;
+    return 0;
+}
+
+static void to_f16(const float *x, uint16_t *y, int64_t n)
+{
+    EACH(n) v_store_f16_n(y + i, row_load(x + i, m), (int)m);
+}
+
+static void from_f16(const uint16_t *x, float *y, int64_t n)
+{
+    EACH(n) row_store(y + i, m == VL ? v_load_f16(x + i) : v_load_f16_n(x + i, (int)m), m);
+}
+
+static void from_bf16(const uint16_t *x, float *y, int64_t n)
+{
+    EACH(n) row_store(y + i, m == VL ? v_load_bf16(x + i) : v_load_bf16_n(x + i, (int)m), m);
+}
+
+/* ---- attention of a few queries over listed cells ---- */
+
+typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16 } cell_type;
+
+INL vf cell_load(cell_type t, const char *row, int i, int n)
+{
+    const uint16_t *h = (const uint16_t *)(const void *)row + i;
+    const float *f = (const float *)(const void *)row + i;
+    if (t == CELL_F16)
+        return n == VL ? v_load_f16(h) : v_load_f16_n(h, n);
+    if (t == CELL_BF16)
+        return n == VL ? v_load_bf16(h) : v_load_bf16_n(h, n);
+    return n == VL ? v_load(f) : v_load_n(f, n);
+}
+
+INL int64_t cell_of(const st_cpu_cells *c, int64_t i)
+{
+    const int64_t cell = c->index != NULL ? c->index[i] : c->base + i;
+    return cell < 0 ? 0 : cell >= c->n_cell ? c->n_cell - 1 : cell;
+}
+
+/* score[r][j] = q_r . k_cell for the cells [first, first + n): slices of 4 vectors of d, so that registers suffice */
+INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, float *score)
+{
+    for (int j = 0; j < n; j++) {
+        const char *k = c->k + (size_t)cell_of(c, first + j) * c->k_stride;
+        vf sum[4][2];
+        UNROLL for (int r = 0; r < rows; r++)
+            sum[r][0] = sum[r][1] = v_zero();
+        int i = 0;
+        for (; i + 2 * VL <= c->d; i += 2 * VL) {
+            const vf k0 = cell_load(t, k, i, VL), k1 = cell_load(t, k, i + VL, VL);
+            UNROLL for (int r = 0; r < rows; r++) {
+                sum[r][0] = v_fma(v_load(c->q[r] + i), k0, sum[r][0]);
+                sum[r][1] = v_fma(v_load(c->q[r] + i + VL), k1, sum[r][1]);
+            }
+        }
+        for (; i < c->d; i += VL) {
+            const int m = c->d - i < VL ? c->d - i : VL;
+            const vf k0 = cell_load(t, k, i, m);
+            UNROLL for (int r = 0; r < rows; r++)
+                sum[r][0] = v_fma(row_load(c->q[r] + i, m), k0, sum[r][0]);
+        }
+        UNROLL for (int r = 0; r < rows; r++)
+            score[r * ST_CPU_CELL_CHUNK + j] = v_hsum(v_add(sum[r][0], sum[r][1]));
+    }
+}
+
+/* acc[r][..] = acc * rescale[r] + sum_j p[r][j] v_cell */
+INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, const float *p,
+                     const float *rescale, float *acc)
+{
+    for (int i = 0; i < c->d; i += 4 * VL) {
+        int m[4];
+        UNROLL for (int v = 0; v < 4; v++) {
+            const int left = c->d - i - v * VL;
+            m[v] = left < 0 ? 0 : left < VL ? left : VL;
+        }
+        vf sum[4][4];
+        UNROLL for (int r = 0; r < rows; r++)
+            UNROLL for (int v = 0; v < 4; v++)
+                sum[r][v] = v_mul(row_load(acc + r * c->d + i + (m[v] > 0 ? v * VL : 0), m[v]), v_set1(rescale[r]));
+        if (m[3] == VL) {
+            for (int j = 0; j < n; j++) {
+                const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
+                vf x[4];
+                UNROLL for (int v = 0; v < 4; v++)
+                    x[v] = cell_load(t, row, i + v * VL, VL);
+                UNROLL for (int r = 0; r < rows; r++) {
+                    const vf w = v_set1(p[r * ST_CPU_CELL_CHUNK + j]);
+                    UNROLL for (int v = 0; v < 4; v++)
+                        sum[r][v] = v_fma(w, x[v], sum[r][v]);
+                }
+            }
+        } else {
+            for (int j = 0; j < n; j++) {
+                const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
+                UNROLL for (int v = 0; v < 3; v++) {
+                    if (m[v] == 0)
+                        break;
+                    const vf x = cell_load(t, row, i + v * VL, m[v]);
+                    UNROLL for (int r = 0; r < rows; r++)
+                        sum[r][v] = v_fma(v_set1(p[r * ST_CPU_CELL_CHUNK + j]), x, sum[r][v]);
+                }
+                if (m[3] > 0) {
+                    const vf x = cell_load(t, row, i + 3 * VL, m[3]);
+                    UNROLL for (int r = 0; r < rows; r++)
+                        sum[r][3] = v_fma(v_set1(p[r * ST_CPU_CELL_CHUNK + j]), x, sum[r][3]);
+                }
+            }
+        }
+        UNROLL for (int r = 0; r < rows; r++)
+            UNROLL for (int v = 0; v < 4; v++)
+                if (m[v] > 0)
+                    row_store(acc + r * c->d + i + v * VL, sum[r][v], m[v]);
+    }
+}
+
+/* The scores of one row become exp2(score * factor - max). Online: see softmax_tile. */
+INL void cell_softmax(float *p, int n, float factor, float *max, float *sum, float *rescale)
+{
+    float top = *max;
+    vf t = v_set1(top);
+    int i = 0;
+    for (; i + VL <= n; i += VL) {
+        const vf s = v_mul(v_load(p + i), v_set1(factor));
+        v_store(p + i, s);
+        t = v_max(t, s);
+    }
+    top = v_hmax(t);
+    for (; i < n; i++) {
+        p[i] *= factor;
+        top = p[i] > top ? p[i] : top;
+    }
+    const vf m = v_set1(top > -3.402823466e38f ? top : 0.0f);
+    vf total = v_zero();
+    float tail = 0;
+    for (i = 0; i < n; i += VL) {
+        const int left = n - i < VL ? n - i : VL;
+        const vf e = v_exp2(v_sub(row_load(p + i, left), m));
+        row_store(p + i, e, left);
+        if (left == VL)
+            total = v_add(total, e);
+        else
+            for (int j = 0; j < left; j++)
+                tail += p[i + j];
+    }
+    float one[VL];
+    v_store(one, v_exp2(v_sub(v_set1(*max), m)));
+    *rescale = one[0];
+    *sum = *sum * one[0] + (v_hsum(total) + tail);
+    *max = top;
+}
+
+INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
+{
+    float *score = c->scratch, *acc = c->scratch + 4 * ST_CPU_CELL_CHUNK;
+    float max[4], sum[4], rescale[4];
+    UNROLL for (int r = 0; r < rows; r++) {
+        max[r] = -__builtin_inff();
+        sum[r] = 0;
+    }
+    memset(acc, 0, sizeof(float) * (size_t)rows * (size_t)c->d);
+    for (int64_t first = 0; first < c->n_kv; first += ST_CPU_CELL_CHUNK) {
+        const int n = c->n_kv - first < ST_CPU_CELL_CHUNK ? (int)(c->n_kv - first) : ST_CPU_CELL_CHUNK;
+        cell_scores(t, c, rows, first, n, score);
+        for (int r = 0; r < rows; r++)
+            cell_softmax(score + r * ST_CPU_CELL_CHUNK, n, c->scale * 1.44269504f, &max[r], &sum[r], &rescale[r]);
+        cell_values(t, c, rows, first, n, score, rescale, acc);
+    }
+    for (int r = 0; r < rows; r++) {
+        const vf inv = v_set1(sum[r] == 0 ? 0.0f : 1.0f / sum[r]);
+        EACH(c->d) row_store(c->out[r] + i, v_mul(row_load(acc + r * c->d + i, m), inv), m);
+    }
+}
+
+/* Up to four rows at a time. */
+#define CELLS(NAME, TYPE)                                                    \
+    static void NAME(const st_cpu_cells *cells)                              \
+    {                                                                        \
+        st_cpu_cells c = *cells;                                             \
+        for (int done = 0; done < cells->n_row; done += 4) {                 \
+            for (int r = 0; r < 4 && done + r < cells->n_row; r++) {         \
+                c.q[r] = cells->q[done + r];                                 \
+                c.out[r] = cells->out[done + r];                             \
+            }                                                                \
+            const int left = cells->n_row - done;                            \
+            if (left == 1)                                                   \
+                cell_group(TYPE, &c, 1);                                     \
+            else if (left == 2)                                              \
+                cell_group(TYPE, &c, 2);                                     \
+            else if (left == 3)                                              \
+                cell_group(TYPE, &c, 3);                                     \
+            else                                                             \
+                cell_group(TYPE, &c, 4);                                     \
+        }                                                                    \
+    }
+CELLS(cells_f32, CELL_F32)
+CELLS(cells_f16, CELL_F16)
+CELLS(cells_bf16, CELL_BF16)
+
+void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
+{
+    k->cells_f32 = cells_f32;
+    k->cells_f16 = cells_f16;
+    k->cells_bf16 = cells_bf16;
+    k->layer_norm = layer_norm;
+    k->rms_norm = rms_norm;
+    k->softmax = softmax;
+    k->add = add;
+    k->mul = mul;
+    k->add1 = add1;
+    k->scale = scale;
+    k->log10 = log10_floor;
+    k->power = power;
+    k->gelu = map_gelu;
+    k->silu = map_silu;
+    k->relu = map_relu;
+    k->sigmoid = map_sigmoid;
+    k->tanh = map_tanh;
+    k->exp = map_exp;
+    k->argmax = argmax;
+    k->to_f16 = to_f16;
+    k->from_f16 = from_f16;
+    k->from_bf16 = from_bf16;
+}

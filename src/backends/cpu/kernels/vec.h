@@ -1,0 +1,28 @@
+/* vec.h: what the vector wrappers share. A kernel body is written once over the wrapper that its shell includes first:
+ *   vec_generic.h  4 lanes, GCC vector extensions: any processor, SSE, NEON
+ *   vec_v3.h       8 lanes, AVX2 + FMA + F16C
+ *   vec_v4.h       16 lanes, AVX-512 F BW DQ VL
+ * vf holds VL floats, vi VL 32-bit integers. v_max(a, b) and v_min(a, b) return b when either is NaN, on every level.
+ * Loads and stores accept any alignment; the _n forms touch the first n elements only (0 <= n <= VL), and load zero
+ * elsewhere. Each wrapper also chooses the register tiles:
+ *   ST_MR, ST_NV      rows and vectors of the product tile
+ *   ST_SKINNY(X)      X(rows, vectors, accumulator sets) for one row, two rows, ... up to ST_SKINNY_ROWS */
+#ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_H
+#define SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define INL static inline __attribute__((always_inline, unused))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+#define ST_CAT2(a, b) a##_##b
+#define ST_CAT(a, b) ST_CAT2(a, b)
+/* The name of this level's version of a shared function. */
+#define LEVEL(name) ST_CAT(name, ST_LEVEL)
+
+#endif

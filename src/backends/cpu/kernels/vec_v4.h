@@ -1,0 +1,91 @@
+/* vec_v4.h: the vector wrapper on AVX-512. */
+#ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_V4_H
+#define SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_V4_H
+
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || !defined(__AVX512VL__)
+#error "this file needs -march=x86-64-v4"
+#endif
+#include <immintrin.h>
+
+#include "vec.h"
+
+typedef __m512 vf;
+typedef __m512i vi;
+#define ST_PRODUCT_ROWS 12
+enum { VL = 16, ST_MR = 12, ST_NV = 2, ST_SKINNY_ROWS = 8 };
+#define ST_SKINNY(X) X(1, 2, 4) X(2, 2, 4) X(3, 2, 2) X(4, 2, 2) X(5, 2, 1) X(6, 2, 1) X(7, 2, 1) X(8, 2, 1)
+
+INL __mmask16 v_first(int n)
+{
+    return (__mmask16)_bzhi_u32(0xffffu, (unsigned)n);
+}
+
+INL vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+INL vf v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
+INL void v_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
+INL void v_store_n(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, v_first(n), v); }
+INL vf v_set1(float x) { return _mm512_set1_ps(x); }
+INL vf v_zero(void) { return _mm512_setzero_ps(); }
+INL vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+INL vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+INL vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+INL vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+INL vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+INL vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+INL vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+INL float v_hsum(vf v) { return _mm512_reduce_add_ps(v); }
+INL float v_hmax(vf v) { return _mm512_reduce_max_ps(v); }
+INL vf v_round(vf v) { return _mm512_roundscale_ps(v, 8); }
+/* p * 2^n, n integral; saturates to 0 and infinity */
+INL vf v_scale2(vf p, vf n) { return _mm512_scalef_ps(p, n); }
+/* a > b ? x : y */
+INL vf v_sel_gt(vf a, vf b, vf x, vf y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x); }
+
+INL vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
+INL vi vi_set1(int x) { return _mm512_set1_epi32(x); }
+INL vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
+INL vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
+INL vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+INL vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+INL vi vi_shl(vi a, int n) { return (vi)((__v16su)a << (unsigned)n); }
+INL vi vi_shr(vi a, int n) { return (vi)((__v16su)a >> (unsigned)n); }
+INL vf vi_float(vi a) { return _mm512_cvtepi32_ps(a); }
+INL vf vi_as_float(vi a) { return _mm512_castsi512_ps(a); }
+INL vi v_as_int(vf a) { return _mm512_castps_si512(a); }
+
+INL vf v_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+INL vf v_load_f16_n(const uint16_t *p, int n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p)); }
+INL void v_store_f16_n(uint16_t *p, vf v, int n)
+{
+    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+INL vf v_load_bf16(const uint16_t *p)
+{
+    return vi_as_float(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+}
+INL vf v_load_bf16_n(const uint16_t *p, int n)
+{
+    return vi_as_float(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(v_first(n), p)), 16));
+}
+
+/* The low 4 bits of each lane as a float; the permutation ignores the bits above. */
+INL vf vi_low4(vi x)
+{
+    const vf table = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_permutexvar_ps(x, table);
+}
+/* Bits 0..3 of x and bit 4 of h as a float. */
+INL vf vi_low5(vi x, vi h)
+{
+    const vf t0 = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const vf t1 = _mm512_setr_ps(16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+    const vi index = _mm512_ternarylogic_epi32(_mm512_set1_epi32(15), x, h, 0xca); /* mask ? x : h */
+    return _mm512_permutex2var_ps(t0, index, t1);
+}
+/* Byte j of each lane as a float 0..255. */
+INL vf vi_byte(vi x, int j)
+{
+    return vi_float(vi_and(vi_shr(x, 8 * j), vi_set1(255)));
+}
+
+#endif

@@ -1,0 +1,4 @@
+/* product_v4.c: the kernels of product_body.h for x86-64-v4 (AVX-512). */
+#define ST_LEVEL v4
+#include "../vec_v4.h"
+#include "../product_body.h"

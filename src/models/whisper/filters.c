@@ -1,0 +1,83 @@
+#include "models/whisper/filters.h"
+
+#include <math.h>
+
+static void suppress(const st_filters *f, float *logits, bool first)
+{
+    const st_vocab *v = f->vocab;
+    if (first && f->suppress_blank) {
+        for (int64_t i = 0; i < v->n_blank; i++)
+            logits[v->blank[i]] = -INFINITY;
+        logits[v->eot] = -INFINITY;
+    }
+    for (int64_t i = 0; i < f->n_suppress; i++)
+        logits[f->suppress[i]] = -INFINITY;
+    if (f->timestamps)
+        logits[v->no_timestamps] = -INFINITY;
+}
+
+/* Timestamps come in pairs (an end, then the next start), except directly before the end; they never go back, and no segment
+ * has length zero. */
+static void timestamp_ranges(const st_filters *f, const int32_t *sampled, int n, st_range *text, st_range *stamps)
+{
+    const st_vocab *v = f->vocab;
+    *text = (st_range){0, v->timestamp};
+    *stamps = (st_range){v->timestamp, v->n_vocab};
+    if (n == 0) {
+        text->hi = 0;
+        if (f->max_initial >= 0 && f->max_initial < stamps->hi - stamps->lo)
+            stamps->hi = stamps->lo + f->max_initial + 1;
+        return;
+    }
+    const bool last = sampled[n - 1] >= v->timestamp;
+    const bool penultimate = n < 2 || sampled[n - 2] >= v->timestamp;
+    int i = n - 1;
+    while (i >= 0 && sampled[i] < v->timestamp)
+        i--;
+    if (i >= 0)
+        stamps->lo = sampled[i] + (last && !penultimate ? 0 : 1);
+    if (last && penultimate)
+        stamps->lo = stamps->hi;
+    else if (last)
+        text->lo = v->eot;
+}
+
+static void add_range(st_allowed *out, st_range r)
+{
+    if (r.lo < r.hi)
+        out->ranges[out->n_ranges++] = r;
+}
+
+static double log_sum(const float *logits, st_range r, float max)
+{
+    return max == -INFINITY ? -INFINITY : (double)max + log(st_logits_sum_exp(logits, r, max));
+}
+
+bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled, int n_sampled, float *block_max,
+                      st_allowed *out)
+{
+    const int32_t n_vocab = f->vocab->n_vocab;
+    *out = (st_allowed){.max = -INFINITY, .log_sum = -INFINITY};
+    suppress(f, logits, n_sampled == 0);
+    if (!st_logits_scan(logits, n_vocab, block_max))
+        return false;
+    st_range text = {0, n_vocab}, stamps = {n_vocab, n_vocab};
+    if (f->timestamps)
+        timestamp_ranges(f, sampled, n_sampled, &text, &stamps);
+    const float max_text = st_logits_max(logits, block_max, text), max_stamp = st_logits_max(logits, block_max, stamps);
+    const double log_stamps = log_sum(logits, stamps, max_stamp);
+    /* A timestamp is due when all of them together are more likely than any one other token. */
+    if (log_stamps > (double)max_text) {
+        add_range(out, stamps);
+        out->max = max_stamp;
+        out->log_sum = log_stamps;
+        return true;
+    }
+    const double log_text = log_sum(logits, text, max_text);
+    add_range(out, text);
+    add_range(out, stamps);
+    out->max = max_text > max_stamp ? max_text : max_stamp;
+    const double high = log_text > log_stamps ? log_text : log_stamps, low = log_text > log_stamps ? log_stamps : log_text;
+    out->log_sum = high == -INFINITY ? -INFINITY : high + log1p(exp(low - high));
+    return true;
+}

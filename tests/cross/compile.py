@@ -26,7 +26,6 @@ TARGETS = {
 }
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-command-line-argument"]
 LEVELS = os.path.join(ROOT, "cmake", "isa.cmake")
-# clang's name of a flag where it is not gcc's
 FLAGS = ["-std=gnu17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fno-sanitize=undefined"]
 
 
@@ -45,13 +44,10 @@ def level_flags():
 
 def cpu_flags(path, levels):
     """zig takes the processor as -mcpu and features as +x; gcc's -march names are the same but for dashes."""
-    match = re.search(r"_(\w+)\.c$", os.path.basename(path))
-    flags = levels.get(path.rsplit("_", 1)[-1][:-2], []) if match else []
     cpu, features = "", ""
-    for flag in flags:
+    for flag in levels.get(path.rsplit("_", 1)[-1][:-2], []):
         if flag.startswith("-march="):
-            cpu = flag[len("-march="):].replace("-", "_").replace("armv8.2_a", "generic+v8.2a")
-            cpu = cpu.replace("+dotprod", "+dotprod").replace("+i8mm", "+i8mm")
+            cpu = flag[len("-march="):].replace("-", "_")
         elif flag.startswith("-mavx512"):
             features += "+" + flag[2:]
     return ["-mcpu=" + cpu + features] if cpu else []

@@ -1,0 +1,390 @@
+/* test_rows.c: row kernels and attention of every level that this machine has, against double arithmetic. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backends/cpu/cpu_attention.h"
+#include "base/cpu.h"
+#include "base/half.h"
+#include "kernels/guard_support.h"
+
+#define EPS 0x1p-24
+
+static void each_level(void (*check)(const st_cpu_kernels *k))
+{
+    test_seed();
+    for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
+        if (level == ST_CPU_LEVEL_VNNI || !st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
+            continue;
+        st_cpu_kernels k;
+        st_cpu_kernels_fill(&k, (st_cpu_level)level);
+        check(&k);
+    }
+}
+
+static void near(const st_cpu_kernels *k, const char *what, double x, double got, double want, double bound)
+{
+    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= bound) && got != want)
+        fail_msg("%s %s(%.9g): %.9g, expected %.9g within %.3g", st_cpu_level_name(k->level), what, x, got, want, bound);
+}
+
+/* ---- maps ---- */
+
+static double gelu(double x)
+{
+    return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+}
+static double silu(double x)
+{
+    return x / (1 + exp(-x));
+}
+static double relu(double x)
+{
+    return x < 0 ? 0 : x;
+}
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static void check_maps(const st_cpu_kernels *k)
+{
+    const struct {
+        const char *name;
+        st_cpu_map map;
+        double (*want)(double);
+        float low, high;
+        double absolute, relative;
+    } maps[] = {
+        {"gelu", k->gelu, gelu, -20, 20, 2.8e-6, 5e-7},     {"silu", k->silu, silu, -80, 80, 1e-37, 4e-7},
+        {"relu", k->relu, relu, -5, 5, 0, 0},               {"sigmoid", k->sigmoid, sigmoid, -80, 80, 1e-37, 4e-7},
+        {"tanh", k->tanh, tanh, -12, 12, 1e-38, 3e-7},      {"exp", k->exp, exp, -100, 88, 1.5e-45, 2.5e-7},
+        {"gelu small", k->gelu, gelu, -1e-3f, 1e-3f, 1e-9, 3e-6},
+    };
+    enum { N = 40001 };
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        float *x = guard_alloc(N * 4), *y = guard_alloc(N * 4);
+        for (int j = 0; j < N; j++)
+            x[j] = maps[i].low + (maps[i].high - maps[i].low) * (float)j / N + 1e-4f * test_random();
+        maps[i].map(x, y, N);
+        for (int j = 0; j < N; j++) {
+            const double want = maps[i].want(x[j]);
+            near(k, maps[i].name, x[j], y[j], want, maps[i].absolute + maps[i].relative * fabs(want));
+        }
+        guard_free_all();
+    }
+    float special[] = {NAN, 0, INFINITY, -INFINITY, 1e-40f, 200, -200}, y[7];
+    k->exp(special, y, 7);
+    assert_true(isnan(y[0]) && y[1] == 1 && y[2] == INFINITY && y[3] == 0 && y[4] == 1 && y[5] == INFINITY && y[6] == 0);
+    k->tanh(special, y, 7);
+    assert_true(isnan(y[0]) && y[1] == 0 && y[2] == 1 && y[3] == -1 && y[4] == 1e-40f && y[5] == 1 && y[6] == -1);
+    k->gelu(special, y, 7);
+    assert_true(isnan(y[0]) && y[1] == 0 && y[2] == INFINITY && fabsf(y[5] - 200) < 2e-4f);
+    k->relu(special, y, 7);
+    assert_true(isnan(y[0]) && y[1] == 0 && y[2] == INFINITY && y[3] == 0 && y[6] == 0);
+}
+
+static void check_elementwise(const st_cpu_kernels *k)
+{
+    for (int64_t n = 0; n <= 67; n++) {
+        const float *a = guard_floats((size_t)n), *b = guard_floats((size_t)n);
+        float *y = guard_alloc((size_t)n * 4);
+        k->add(a, b, y, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(y[i] == a[i] + b[i]);
+        k->mul(a, b, y, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(y[i] == a[i] * b[i]);
+        k->add1(a, 0.3f, y, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(y[i] == a[i] + 0.3f);
+        k->scale(a, 0.7f, -0.1f, y, n);
+        for (int64_t i = 0; i < n; i++)
+            near(k, "scale", a[i], y[i], 0.7f * (double)a[i] + -0.1f, 3 * EPS);
+        k->power(a, b, y, n);
+        for (int64_t i = 0; i < n; i++) {
+            const double want = (double)a[i] * a[i] + (double)b[i] * b[i];
+            near(k, "power", a[i], y[i], want, 2 * EPS * want + 1e-44);
+        }
+        k->log10(a, 1e-10f, y, n);
+        for (int64_t i = 0; i < n; i++) {
+            const double want = log10(a[i] > 1e-10f ? a[i] : 1e-10f);
+            near(k, "log10", a[i], y[i], want, 2 * EPS * fabs(want) + 1e-7);
+        }
+        uint16_t *h = guard_alloc((size_t)n * 2);
+        k->to_f16(a, h, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_int_equal(h[i], st_f32_to_f16(a[i]));
+        k->from_f16(h, y, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(y[i] == st_f16_to_f32(h[i]));
+        k->from_bf16(h, y, n);
+        for (int64_t i = 0; i < n; i++) {
+            const float want = st_bf16_to_f32(h[i]);
+            assert_true(isnan(want) ? isnan(y[i]) : y[i] == want);
+        }
+        guard_free_all();
+    }
+    for (uint32_t h = 0; h < 65536; h += 4) { /* every f16 */
+        const uint16_t in[4] = {(uint16_t)h, (uint16_t)(h + 1), (uint16_t)(h + 2), (uint16_t)(h + 3)};
+        float out[4];
+        k->from_f16(in, out, 4);
+        for (int i = 0; i < 4; i++) {
+            const float want = st_f16_to_f32(in[i]);
+            assert_true(isnan(want) ? isnan(out[i]) : out[i] == want);
+        }
+    }
+}
+
+/* ---- norms, softmax, argmax ---- */
+
+static void check_norms(const st_cpu_kernels *k)
+{
+    for (int64_t n = 1; n <= 1300; n += n < 70 ? 1 : 397) {
+        float *x = guard_floats((size_t)n);
+        const float *w = guard_floats((size_t)n), *b = guard_floats((size_t)n);
+        const float away = n % 3 == 0 ? 100.0f : 0.0f; /* rows far from zero must keep their digits */
+        float *y = guard_alloc((size_t)n * 4);
+        double mean = 0, squares = 0, variance = 0, top = 0;
+        for (int64_t i = 0; i < n; i++) {
+            x[i] += away;
+            mean += x[i];
+            squares += (double)x[i] * x[i];
+            top = fmax(top, fabs((double)x[i]));
+        }
+        mean /= (double)n;
+        for (int64_t i = 0; i < n; i++)
+            variance += (x[i] - mean) * (x[i] - mean);
+        const double inv = 1 / sqrt(variance / (double)n + 1e-5), rms = 1 / sqrt(squares / (double)n + 1e-5);
+        /* the sums have lanes: n / 4 additions in a row at most; the mean's error acts on every element */
+        const double slack = ((double)n / 4 + 8) * EPS;
+        k->layer_norm(x, w, b, 1e-5f, n, y);
+        for (int64_t i = 0; i < n; i++)
+            near(k, "layer_norm", x[i], y[i], (x[i] - mean) * inv * w[i] + b[i],
+                 slack * (top * inv * fabs(w[i]) * 2 + fabs(b[i])) + 1e-7);
+        k->rms_norm(x, w, 1e-5f, n, y);
+        for (int64_t i = 0; i < n; i++)
+            near(k, "rms_norm", x[i], y[i], x[i] * rms * w[i], slack * fabs(x[i] * rms * w[i]) + 1e-37);
+        guard_free_all();
+    }
+}
+
+static void check_softmax(const st_cpu_kernels *k)
+{
+    for (int64_t n = 1; n <= 600; n += n < 40 ? 1 : 111) {
+        float *x = guard_floats((size_t)n), *mask = guard_floats((size_t)n), *y = guard_alloc((size_t)n * 4);
+        for (int64_t i = 0; i < n; i++) {
+            x[i] *= 30;
+            mask[i] = i % 3 == 1 ? -INFINITY : 0.0f;
+        }
+        for (int masked = 0; masked < 2; masked++) {
+            double sum = 0, top = -INFINITY;
+            for (int64_t i = 0; i < n; i++)
+                top = fmax(top, x[i] * 0.5 + (masked ? mask[i] : 0));
+            for (int64_t i = 0; i < n; i++)
+                sum += exp(x[i] * 0.5 + (masked ? mask[i] : 0) - top);
+            k->softmax(x, masked ? mask : NULL, 0.5f, n, y);
+            for (int64_t i = 0; i < n; i++) {
+                const double want = exp(x[i] * 0.5 + (masked ? mask[i] : 0) - top) / sum;
+                near(k, "softmax", x[i], y[i], want, want * (64 + (double)n / 4) * EPS + 1e-44);
+            }
+        }
+        for (int64_t i = 0; i < n; i++)
+            mask[i] = -INFINITY;
+        k->softmax(x, mask, 1.0f, n, y);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(y[i] == 0);
+        const int64_t at = (int64_t)(test_random_bits() % (uint32_t)n);
+        x[at] = 1000;
+        assert_int_equal(k->argmax(x, n), at);
+        if (at + 1 < n)
+            x[n - 1] = 1000; /* the first of equals */
+        assert_int_equal(k->argmax(x, n), at);
+        if (at > 0)
+            x[0] = NAN;
+        assert_int_equal(k->argmax(x, n), at);
+        for (int64_t i = 0; i < n; i++)
+            x[i] = NAN;
+        assert_int_equal(k->argmax(x, n), 0);
+        guard_free_all();
+    }
+}
+
+/* ---- attention ---- */
+
+/* One query over listed keys in double; error[..] gets a bound: scores carry d eps |q||k|, weights their exponential. */
+static void reference_row(const float *q, int d, float scale, int64_t n, const float *(*row)(void *, int64_t, int), void *user,
+                          double *out, double *error)
+{
+    double *p = malloc((size_t)n * sizeof *p), top = -INFINITY, sum = 0, size = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const float *key = row(user, j, 0);
+        double s = 0, a = 0;
+        for (int i = 0; i < d; i++) {
+            s += (double)q[i] * key[i];
+            a += fabs((double)q[i] * key[i]);
+        }
+        p[j] = s * scale;
+        size = fmax(size, a * fabs((double)scale));
+        top = fmax(top, p[j]);
+    }
+    for (int64_t j = 0; j < n; j++)
+        sum += p[j] = exp(p[j] - top);
+    for (int i = 0; i < d; i++) {
+        out[i] = error[i] = 0;
+        for (int64_t j = 0; j < n; j++) {
+            out[i] += p[j] / sum * row(user, j, 1)[i];
+            error[i] += p[j] / sum * fabs((double)row(user, j, 1)[i]);
+        }
+        error[i] *= (2 * (d + 8) * size + (double)n + 32) * EPS * 2;
+        error[i] += 1e-37;
+    }
+    free(p);
+}
+
+typedef struct keys {
+    const float *k, *v;
+    ptrdiff_t k_stride, v_stride;
+    const int32_t *index;
+    int64_t base, n_cell;
+} keys;
+
+static const float *key_row(void *user, int64_t j, int value)
+{
+    const keys *t = user;
+    int64_t cell = t->index != NULL ? t->index[j] : t->base + j;
+    cell = cell < 0 ? 0 : cell >= t->n_cell ? t->n_cell - 1 : cell;
+    return value ? t->v + cell * t->v_stride : t->k + cell * t->k_stride;
+}
+
+static void check_attention(const st_cpu_kernels *k)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {5, 31}, {13, 32}, {7, 33}, {30, 530}, {3, 1100}, {20, 12}, {40, 40}};
+    static const int dims[] = {8, 24, 40, 64, 80, 128};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (size_t di = 0; di < sizeof dims / sizeof dims[0]; di++) {
+            for (int causal = 0; causal < 2; causal++) {
+                const int64_t n_q = sizes[i][0], n_k = sizes[i][1];
+                const int d = dims[di];
+                const ptrdiff_t stride = d + 3;
+                st_cpu_attention a = {.q = guard_floats((size_t)((n_q - 1) * stride + d)),
+                                      .k = guard_floats((size_t)((n_k - 1) * stride + d)),
+                                      .v = guard_floats((size_t)((n_k - 1) * stride + d)),
+                                      .out = guard_alloc((size_t)((n_q - 1) * stride + d) * 4),
+                                      .q_stride = stride, .k_stride = stride, .v_stride = stride, .out_stride = stride,
+                                      .n_q = n_q, .n_k = n_k, .d = d, .scale = di % 2 ? 3.0f : 0.125f, .causal = causal};
+                float *packed = guard_alloc(4 * st_cpu_attention_packed(&a));
+                float *scratch = guard_alloc(4 * st_cpu_attention_scratch(&a));
+                for (int64_t p = 0; p < st_cpu_attention_pack_units(&a); p++)
+                    st_cpu_attention_pack(k, &a, p, packed);
+                for (int64_t q = 0; q < n_q; q += k->mr)
+                    st_cpu_attention_rows(k, &a, q, (int)(n_q - q < k->mr ? n_q - q : k->mr), packed, scratch);
+                keys t = {a.k, a.v, stride, stride, NULL, 0, n_k};
+                double want[128], error[128];
+                for (int64_t q = 0; q < n_q; q++) {
+                    int64_t visible = causal ? n_k - n_q + q + 1 : n_k;
+                    visible = visible < 0 ? 0 : visible;
+                    reference_row(a.q + q * stride, d, a.scale, visible, key_row, &t, want, error);
+                    for (int j = 0; j < d; j++)
+                        near(k, causal ? "causal attention" : "attention", d, a.out[q * stride + j], want[j], error[j]);
+                }
+                guard_free_all();
+            }
+        }
+    }
+}
+
+static void check_cells(const st_cpu_kernels *k)
+{
+    static const int64_t counts[] = {0, 1, 3, 17, 255, 256, 257, 600};
+    static const int dims[] = {8, 24, 64, 80, 128};
+    for (int type = 0; type < 3; type++) {
+        for (size_t ci = 0; ci < sizeof counts / sizeof counts[0]; ci++) {
+            for (size_t di = 0; di < sizeof dims / sizeof dims[0]; di++) {
+                const int64_t n_kv = counts[ci], n_cell = n_kv + 5;
+                const int d = dims[di], rows = 1 + (int)((ci + di) % 8);
+                const ptrdiff_t stride = 2 * d; /* two heads; this is the second */
+                const size_t element = type == 0 ? 4 : 2, n = (size_t)(n_cell * stride);
+                float *kf = guard_floats(n), *vf = guard_floats(n);
+                char *ks = guard_alloc(n * element), *vs = guard_alloc(n * element);
+                for (size_t i = 0; i < n; i++) {
+                    for (int which = 0; which < 2; which++) {
+                        float *f = which ? &vf[i] : &kf[i];
+                        const uint16_t h = type == 1 ? st_f32_to_f16(*f) : st_f32_to_bf16(*f);
+                        if (type > 0)
+                            *f = type == 1 ? st_f16_to_f32(h) : st_bf16_to_f32(h);
+                        memcpy((which ? vs : ks) + i * element, type == 0 ? (const void *)f : (const void *)&h, element);
+                    }
+                }
+                int32_t *index = guard_alloc((size_t)n_kv * 4);
+                for (int64_t i = 0; i < n_kv; i++) /* some outside the cache */
+                    index[i] = (int32_t)(test_random_bits() % (uint32_t)(n_cell + 4)) - 2;
+                for (int listed = 0; listed < 2; listed++) {
+                    st_cpu_cells c = {.n_row = rows, .d = d, .scale = 0.5f,
+                                      .k = ks + (size_t)d * element, .v = vs + (size_t)d * element,
+                                      .k_stride = (size_t)stride * element, .v_stride = (size_t)stride * element,
+                                      .index = listed ? index : NULL, .base = 4, .n_kv = n_kv, .n_cell = n_cell,
+                                      .scratch = guard_alloc(4 * st_cpu_cells_scratch(d))};
+                    for (int r = 0; r < rows; r++) {
+                        c.q[r] = guard_floats((size_t)d);
+                        c.out[r] = guard_floats((size_t)d);
+                    }
+                    (type == 0 ? k->cells_f32 : type == 1 ? k->cells_f16 : k->cells_bf16)(&c);
+                    keys t = {kf + d, vf + d, stride, stride, c.index, c.base, n_cell};
+                    double want[128], error[128];
+                    for (int r = 0; r < rows; r++) {
+                        reference_row(c.q[r], d, c.scale, n_kv, key_row, &t, want, error);
+                        for (int j = 0; j < d; j++)
+                            near(k, "cells", d, c.out[r][j], want[j], error[j]);
+                    }
+                }
+                guard_free_all();
+            }
+        }
+    }
+}
+
+static void test_maps(void **state)
+{
+    (void)state;
+    each_level(check_maps);
+}
+static void test_elementwise(void **state)
+{
+    (void)state;
+    each_level(check_elementwise);
+}
+static void test_norms(void **state)
+{
+    (void)state;
+    each_level(check_norms);
+}
+static void test_softmax(void **state)
+{
+    (void)state;
+    each_level(check_softmax);
+}
+static void test_attention(void **state)
+{
+    (void)state;
+    each_level(check_attention);
+}
+static void test_cells(void **state)
+{
+    (void)state;
+    each_level(check_cells);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_maps),    cmocka_unit_test(test_elementwise), cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_softmax), cmocka_unit_test(test_attention),   cmocka_unit_test(test_cells),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -11,10 +11,12 @@ void st_q2_k_unpack(const void *src, float *dst, int64_t n)
         st_q2_k b;
         memcpy(&b, in, sizeof b);
         const float d = st_f16_to_f32(b.d), dmin = st_f16_to_f32(b.dmin);
-        for (int j = 0; j < ST_BLOCK_K; j++) {
-            const uint8_t scale = b.scales[j / 16];
-            const int q = b.qs[j / 128 * 32 + j % 32] >> j % 128 / 32 * 2 & 3;
-            dst[i + j] = d * (float)(scale & 15) * (float)q - dmin * (float)(scale >> 4);
+        for (int group = 0; group < 16; group++) {
+            const float step = d * (float)(b.scales[group] & 15), offset = dmin * (float)(b.scales[group] >> 4);
+            const uint8_t *const qs = b.qs + group / 8 * 32 + group % 2 * 16;
+            const int shift = group % 8 / 2 * 2;
+            for (int l = 0; l < 16; l++)
+                dst[i + group * 16 + l] = step * (float)(qs[l] >> shift & 3) - offset;
         }
     }
 }

@@ -18,9 +18,12 @@ void st_q3_k_unpack(const void *src, float *dst, int64_t n)
         st_q3_k b;
         memcpy(&b, in, sizeof b);
         const float d = st_f16_to_f32(b.d);
-        for (int j = 0; j < ST_BLOCK_K; j++) {
-            const int low = b.qs[j / 128 * 32 + j % 32] >> j % 128 / 32 * 2 & 3, third = b.hmask[j % 32] >> j / 32 & 1;
-            dst[i + j] = d * (float)scale_of(b.scales, j / 16) * (float)((low | third << 2) - 4);
+        for (int group = 0; group < 16; group++) {
+            const float step = d * (float)scale_of(b.scales, group);
+            const uint8_t *const qs = b.qs + group / 8 * 32 + group % 2 * 16, *const third = b.hmask + group % 2 * 16;
+            const int shift = group % 8 / 2 * 2, bit = group / 2;
+            for (int l = 0; l < 16; l++)
+                dst[i + group * 16 + l] = step * (float)(((qs[l] >> shift & 3) | (third[l] >> bit & 1) << 2) - 4);
         }
     }
 }

@@ -12,11 +12,13 @@ void st_q6_k_unpack(const void *src, float *dst, int64_t n)
         st_q6_k b;
         memcpy(&b, in, sizeof b);
         const float d = st_f16_to_f32(b.d);
-        for (int j = 0; j < ST_BLOCK_K; j++) {
-            const int half = j / 128, at = j % 128;
-            const int low = b.ql[half * 64 + at % 64] >> at / 64 * 4 & 15,
-                      high = b.qh[half * 32 + at % 32] >> at / 32 * 2 & 3;
-            dst[i + j] = d * (float)b.scales[j / 16] * (float)((low | high << 4) - 32);
+        for (int group = 0; group < 16; group++) {
+            const float step = d * (float)b.scales[group];
+            const uint8_t *const ql = b.ql + group / 8 * 64 + group % 4 * 16;
+            const uint8_t *const qh = b.qh + group / 8 * 32 + group % 2 * 16;
+            const int low = group % 8 / 4 * 4, high = group % 8 / 2 * 2;
+            for (int l = 0; l < 16; l++)
+                dst[i + group * 16 + l] = step * (float)(((ql[l] >> low & 15) | (qh[l] >> high & 3) << 4) - 32);
         }
     }
 }

@@ -1,10 +1,11 @@
 """The documentation names things that exist: docs.py ROOT [SOTTO].
 
 Relative links and `path/like.this` of the tree exist; scripts in sh blocks exist; the quick start of README is script/demo
-and script/test; with the built command, every subcommand and long option in an sh block is one that its help knows."""
+and script/test; with the built command, every subcommand and long option in an sh block is one that its help knows. The C blocks compile."""
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import common
@@ -39,6 +40,28 @@ def check_command(sotto, line, known):
     return None
 
 
+C_BLOCK = re.compile(r"^```c\n(.*?)^```", re.M | re.S)
+C_UNIT = """#include <stdio.h>
+#include <sotto/sotto.h>
+int snippet(const float *pcm, int64_t n_samples);
+int snippet(const float *pcm, int64_t n_samples)
+{
+%s
+    return pcm == NULL && n_samples > 0;
+}
+"""
+
+
+def compile_block(top, block):
+    """What the compiler says about statements of a document, "" when it takes them or there is none."""
+    cc = next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), None)
+    if not cc:
+        return ""
+    result = subprocess.run([cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", os.path.join(top, "include"),
+                             "-x", "c", "-"], input=C_UNIT % block, capture_output=True, text=True)
+    return result.stderr if result.returncode else ""
+
+
 def main():
     top = common.root()
     sotto = sys.argv[2] if len(sys.argv) > 2 else None
@@ -56,6 +79,11 @@ def main():
             checked += 1
             if path != "docs/roadmap.md" and not re.search(r"[A-Z]{3}", name.replace("README", "")) and not os.path.exists(os.path.join(top, name)):
                 problems.append(f"{path}: names {name}, which does not exist")
+        for block in C_BLOCK.findall(source):
+            checked += 1
+            report = compile_block(top, block)
+            if report:
+                problems.append(f"{path}: a C block does not compile:\n{report}")
         for block in BLOCK.findall(source):
             for line in block.replace("\\\n", " ").split("\n"):
                 line = line.strip()

@@ -6,7 +6,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLEAN = {
-    "README.md": "# X\n\n```sh\nscript/demo\nscript/test\n```\n",
+    "README.md": "# X\n\n```sh\nscript/demo\nscript/test\n```\n\n```c\nputs(\"x\");\n```\n",
+    "include/sotto/sotto.h": '#ifndef SOTTO_SOTTO_H\n#define SOTTO_SOTTO_H\n#include <stdint.h>\n#endif\n',
     "script/demo": "#!/bin/sh\n",
     "script/test": "#!/bin/sh\n",
     "include/sotto/base.h": "#ifndef SOTTO_BASE_H\n#define SOTTO_BASE_H\n#include <stddef.h>\n#endif\n",
@@ -34,6 +35,7 @@ PLANTED = [
     ("text", "README.md", "in /ro" "ot/x\n", "path of one machine"),
     ("ifdefs", "src/models/m.c", "#ifdef __linux__\n#endif\n", "#ifdef __linux__"),
     ("docs", "README.md", "```sh\nscript/other\n```\n", "script/other"),
+    ("docs", "README.md", CLEAN["README.md"] + "```c\nint x = none;\n```\n", "does not compile"),
     ("docs", "README.md", CLEAN["README.md"] + "[x](docs/none.md)\n", "docs/none.md"),
 ]
 EXTRA = {"src/formats/f.h": "", "src/backends/gpu/g.h": "", "src/runtime/backend_impl.h": ""}

@@ -1,4 +1,5 @@
 /* Packing and unpacking against the numpy quantisers of the `gguf` package (tools/make_quant_golden.py), bit for bit. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +53,12 @@ static void check(const record *r)
     } else {
         memcpy(data, r->data, r->bytes);
         assert_true(sotto_row_to_f32(r->dtype, data, floats, r->n));
-        expect_same(r, floats, r->floats, (size_t)r->n * sizeof(float));
+        for (uint32_t i = 0; i < r->n; i++) { /* the sign of a NaN that a product makes is the processor's own */
+            float want;
+            memcpy(&want, (const char *)r->floats + i * sizeof want, sizeof want);
+            if (!isnan(floats[i]) || !isnan(want))
+                expect_same(r, floats + i, &want, sizeof want);
+        }
     }
     free(floats);
     free(data);

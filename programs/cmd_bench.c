@@ -1,0 +1,195 @@
+/* cmd_bench.c: how fast a model runs here. A window of 30 s is heard with a fixed prompt, and the end of text is forbidden,
+ * so that every run has the same shapes: one encoder pass, one prompt pass, a full window of single steps. */
+#include <stdlib.h>
+#include <math.h>
+#include <string.h>
+
+#include "commands.h"
+#include "common/models.h"
+#include "common/terminal.h"
+#include "common/text.h"
+#include "sotto/whisper.h"
+
+typedef struct bench_args {
+    const char *model, *cpu, *device;
+    int64_t threads, runs;
+    bool json;
+} bench_args;
+
+#define AT(field) offsetof(bench_args, field)
+static const cli_option options[] = {
+    {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL, "model: a name in ./models or the cache, or a path"},
+    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL, "0 = as many as there are cores"},
+    {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
+    {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
+    {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL, "force an instruction set: portable v2 v3 v4 vnni neon"},
+    {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "as JSON"},
+    {0}};
+
+enum { N_SAMPLES = 30 * SOTTO_WHISPER_SAMPLE_RATE };
+
+typedef struct row {
+    double mel, encoder, prompt, decoder, total; /* ms: a window, a window, a pass, a step, a run */
+} row;
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const row *rows, size_t n, size_t field, double *scratch)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy(&scratch[i], (const char *)&rows[i] + field, sizeof *scratch);
+    qsort(scratch, n, sizeof *scratch, by_value);
+    return n % 2 ? scratch[n / 2] : (scratch[n / 2 - 1] + scratch[n / 2]) / 2;
+}
+
+/* Something like a voice: harmonics that swell and fade, and noise. Speed does not depend on it. */
+static void fill(float *pcm)
+{
+    uint32_t state = 1;
+    for (int i = 0; i < N_SAMPLES; i++) {
+        const double t = (double)i / SOTTO_WHISPER_SAMPLE_RATE;
+        double v = 0;
+        for (int h = 1; h <= 8; h++)
+            v += sin(6.283185307179586 * 140 * h * t) / h;
+        state = state * 1664525u + 1013904223u;
+        const double noise = (double)(state >> 8) / 8388608.0 - 1;
+        pcm[i] = (float)(0.05 * v * (1 + sin(6.283185307179586 * 3 * t)) + 0.01 * noise);
+    }
+}
+
+static double ms_each(double seconds, int64_t n)
+{
+    return n > 0 ? seconds * 1e3 / (double)n : 0;
+}
+
+/* The differences of the session's counters over one run. */
+static sotto_status one_run(sotto_whisper_session *s, const float *pcm, const sotto_whisper_options *o, row *out,
+                            sotto_whisper_timings *t, sotto_error *err)
+{
+    const double start = cli_now();
+    const sotto_status status = sotto_whisper_transcribe(s, pcm, N_SAMPLES, o, err);
+    sotto_whisper_get_timings(s, t);
+    *out = (row){.mel = ms_each(t->mel_s, t->n_encode), .encoder = ms_each(t->encode_s, t->n_encode),
+                 .prompt = ms_each(t->prompt_s, t->n_prompt), .decoder = ms_each(t->decode_s, t->n_decode),
+                 .total = (cli_now() - start) * 1e3};
+    return status;
+}
+
+static void report(const bench_args *a, const sotto_whisper_model_info *info, const row *rows, double *scratch, double load_ms,
+                   const sotto_whisper_timings *t)
+{
+    const size_t n = (size_t)a->runs;
+    const struct {
+        const char *key;
+        double value;
+    } values[] = {{"load_ms", load_ms},
+                  {"mel_ms", median(rows, n, offsetof(row, mel), scratch)},
+                  {"encoder_ms", median(rows, n, offsetof(row, encoder), scratch)},
+                  {"prompt_ms", median(rows, n, offsetof(row, prompt), scratch)},
+                  {"decoder_ms", median(rows, n, offsetof(row, decoder), scratch)},
+                  {"total_ms", median(rows, n, offsetof(row, total), scratch)},
+                  {"peak_rss_mb", cli_peak_rss_mb()},
+                  {"weights_mb", (double)t->weight_bytes / 1e6},
+                  {"self_cache_mb", (double)t->self_cache_bytes / 1e6},
+                  {"cross_cache_mb", (double)t->cross_cache_bytes / 1e6},
+                  {"compute_mel_mb", (double)t->mel_bytes / 1e6},
+                  {"compute_encode_mb", (double)t->encode_bytes / 1e6},
+                  {"compute_decode_mb", (double)t->decode_bytes / 1e6}};
+    cli_text out = {0};
+    if (a->json) {
+        cli_text_puts(&out, "{\"model\": ");
+        cli_text_json(&out, a->model, strlen(a->model));
+        cli_text_printf(&out, ", \"size\": \"%s\", \"format\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
+                        info->size, info->format, (long long)a->threads, (long long)a->runs, (long long)t->n_decode);
+    } else {
+        cli_text_printf(&out, "%s (%s, %s), median of %lld runs of %lld windows and %lld steps\n", a->model, info->size,
+                        info->format, (long long)a->runs, (long long)t->n_encode, (long long)t->n_decode);
+    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (a->json) {
+            cli_text_printf(&out, ", \"%s\": ", values[i].key);
+            cli_text_json_number(&out, values[i].value, 3);
+        } else {
+            cli_text_printf(&out, "  %-18s %10.3f\n", values[i].key, values[i].value);
+        }
+    }
+    cli_text_puts(&out, a->json ? "}\n" : "");
+    if (out.data)
+        fputs(out.data, stdout);
+    fflush(stdout);
+    cli_text_free(&out);
+}
+
+static int run(void *args, const cli_list *inputs)
+{
+    const bench_args *a = args;
+    (void)inputs;
+    sotto_error err = {0};
+    sotto_whisper_model *model = NULL;
+    sotto_whisper_session *session = NULL;
+    sotto_whisper_model_info info = {0};
+    sotto_whisper_timings timings = {0};
+    sotto_whisper_model_options mo;
+    sotto_whisper_session_options so;
+    sotto_whisper_model_options_default(&mo);
+    sotto_whisper_session_options_default(&so);
+    mo.backend.device = a->device;
+    mo.backend.cpu_level = a->cpu;
+    mo.backend.n_threads = (int)a->threads;
+    so.max_sequences = 1;
+    float *pcm = malloc(N_SAMPLES * sizeof *pcm);
+    row *rows = calloc((size_t)a->runs, sizeof *rows), warm_up;
+    double *scratch = calloc((size_t)a->runs, sizeof *scratch);
+    char *path = cli_model_path(a->model, NULL, &err);
+    const double start = cli_now();
+    sotto_status status = path ? SOTTO_OK : err.code;
+    if (status == SOTTO_OK)
+        status = pcm && rows && scratch ? sotto_whisper_model_open(path, &mo, &model, &err) : SOTTO_E_MEMORY;
+    const double load_ms = (cli_now() - start) * 1e3;
+    if (status == SOTTO_OK) {
+        sotto_whisper_model_get_info(model, &info);
+        status = sotto_whisper_session_create(model, &so, &session, &err);
+    }
+    if (status == SOTTO_OK) {
+        fill(pcm);
+        static const char prompt[] = "And so the long evening went on, with talk of ships and of the sea, and of the people who had left. ";
+        char text[sizeof prompt * 12] = "";
+        for (int i = 0; i < 11; i++)
+            strcat(text, prompt);
+        const int32_t end_of_text = info.multilingual ? 50257 : 50256;
+        sotto_whisper_options o;
+        sotto_whisper_options_default(&o);
+        o.language = "en";
+        o.timestamps = false;
+        o.beam_size = 1;
+        o.best_of = 1;
+        o.temperature_inc = 0;
+        o.no_speech_threshold = NAN;
+        o.initial_prompt = text;
+        o.suppress_tokens = &end_of_text;
+        o.n_suppress_tokens = 1;
+        status = one_run(session, pcm, &o, &warm_up, &timings, &err);
+        for (int64_t i = 0; status == SOTTO_OK && i < a->runs; i++)
+            status = one_run(session, pcm, &o, &rows[i], &timings, &err);
+        if (status == SOTTO_OK)
+            report(a, &info, rows, scratch, load_ms, &timings);
+    }
+    if (status != SOTTO_OK)
+        cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
+    sotto_whisper_session_free(session);
+    sotto_whisper_model_free(model);
+    free(path);
+    free(pcm);
+    free(rows);
+    free(scratch);
+    return status == SOTTO_OK ? CLI_OK : CLI_FAILED;
+}
+
+const cli_command cmd_bench = {.name = "bench", .summary = "measure a model on this machine", .max_inputs = 0, .options = options,
+                               .args_size = sizeof(bench_args), .run = run,
+                               .details = "encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token.",
+                               .examples = "sotto bench -m base -t 2\ttable\nsotto bench --json\tfor a program\n"};

@@ -1,0 +1,399 @@
+/* cmd_transcribe.c: recordings to text. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audio/audio.h"
+#include "commands.h"
+#include "common/models.h"
+#include "common/outfile.h"
+#include "common/terminal.h"
+#include "common/writers.h"
+#include "transcribe_options.h"
+
+enum { BLOCK = 16000, MAX_FORMATS = 16, LOOKAHEAD_S = 300 };
+
+typedef struct job {
+    const transcribe_args *args;
+    const cli_list *inputs;
+    const cli_writer *formats[MAX_FORMATS];
+    size_t n_formats;
+    bool live;           /* lines on stdout while decoding */
+    char **paths;        /* [inputs][formats], NULL = stdout */
+    sotto_whisper_model *model;
+    sotto_whisper_session *session;
+    sotto_whisper_options options;
+    sotto_whisper_model_info info;
+    cli_progress progress;
+    cli_log log;
+    double total_s;      /* of the recording that is being heard */
+    bool failed;
+} job;
+
+static int add_format(const cli_command *command, job *j, const char *name, size_t n)
+{
+    const cli_writer *w = cli_writer_find(name, n);
+    if (!w)
+        return cli_usage(command, "--format: \"%.*s\" is not one of: txt srt vtt lrc csv tsv json json-full all", (int)n, name);
+    for (size_t i = 0; i < j->n_formats; i++)
+        if (j->formats[i] == w)
+            return CLI_OK;
+    j->formats[j->n_formats++] = w;
+    return CLI_OK;
+}
+
+static int read_formats(const cli_command *command, job *j)
+{
+    static const char all[] = "txt,vtt,srt,tsv,json";
+    for (size_t i = 0; i < j->args->formats.count; i++) {
+        const char *p = j->args->formats.item[i];
+        if (strcmp(p, "all") == 0)
+            p = all;
+        for (;; p++) {
+            const size_t n = strcspn(p, ",");
+            const int status = add_format(command, j, p, n);
+            if (status != CLI_OK)
+                return status;
+            p += n;
+            if (!*p)
+                break;
+        }
+    }
+    return CLI_OK;
+}
+
+/* "DIR/stem.ext", or NULL. */
+static char *output_path(const job *j, const char *input, const cli_writer *w)
+{
+    char *stem = j->args->output_file ? cli_path_join(NULL, j->args->output_file)
+                 : strcmp(input, "-") == 0 ? cli_path_join(NULL, "stdin") : cli_path_stem(input);
+    char *name = stem ? malloc(strlen(stem) + strlen(w->extension) + 2) : NULL;
+    char *path = NULL;
+    if (name) {
+        sprintf(name, "%s.%s", stem, w->extension);
+        path = cli_path_join(name[0] == '/' ? NULL : j->args->output_dir, name);
+    }
+    free(stem);
+    free(name);
+    return path;
+}
+
+/* Where everything goes, and that no output falls on another one or on an input. */
+static int plan_outputs(const cli_command *command, job *j)
+{
+    const transcribe_args *a = j->args;
+    const bool to_stdout = a->output_file ? strcmp(a->output_file, "-") == 0 : !a->output_dir;
+    if (a->output_file && j->inputs->count > 1)
+        return cli_usage(command, "--output-file names the output of one input, but there are %zu: use --output-dir",
+                         j->inputs->count);
+    if (to_stdout && j->n_formats > 1)
+        return cli_usage(command, "several formats need --output-dir");
+    if (to_stdout && j->n_formats == 1 && j->inputs->count > 1)
+        return cli_usage(command, "several inputs with --format need --output-dir");
+    if (!to_stdout && j->n_formats == 0)
+        j->formats[j->n_formats++] = &cli_writer_txt;
+    j->live = to_stdout && j->n_formats == 0;
+    const size_t n = j->inputs->count * j->n_formats;
+    j->paths = calloc(n + 1, sizeof *j->paths);
+    if (!j->paths)
+        return cli_usage(command, "out of memory");
+    if (to_stdout)
+        return CLI_OK;
+    for (size_t i = 0; i < n; i++) {
+        const char *input = j->inputs->item[i / j->n_formats];
+        j->paths[i] = output_path(j, input, j->formats[i % j->n_formats]);
+        if (!j->paths[i])
+            return cli_usage(command, "out of memory");
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(j->paths[i], j->paths[k]) == 0)
+                return cli_usage(command, "%s as %s and %s as %s would both be written to %s",
+                                 j->inputs->item[k / j->n_formats], j->formats[k % j->n_formats]->name, input,
+                                 j->formats[i % j->n_formats]->name, j->paths[i]);
+        for (size_t k = 0; k < j->inputs->count; k++)
+            if (strcmp(j->paths[i], j->inputs->item[k]) == 0)
+                return cli_usage(command, "%s would be overwritten by its own transcript", j->inputs->item[k]);
+    }
+    return CLI_OK;
+}
+
+static void print_line(const job *j, const sotto_whisper_segment *s)
+{
+    cli_text line = {0};
+    if (!j->args->no_timestamps) {
+        cli_text_puts(&line, "[");
+        cli_text_clock(&line, s->start, '.', true);
+        cli_text_puts(&line, " --> ");
+        cli_text_clock(&line, s->end, '.', true);
+        cli_text_puts(&line, "]  ");
+    }
+    cli_text_segment(&line, s);
+    cli_text_puts(&line, "\n");
+    if (line.data)
+        fwrite(line.data, 1, line.size, stdout);
+    fflush(stdout);
+    cli_text_free(&line);
+}
+
+static void on_segment(void *user, const sotto_whisper_segment *s)
+{
+    job *j = user;
+    if (j->live) {
+        cli_progress_clear(&j->progress);
+        print_line(j, s);
+    }
+}
+
+static void on_progress(void *user, double done, double total)
+{
+    job *j = user;
+    cli_progress_update(&j->progress, done, total > 0 ? total : j->total_s, "s");
+}
+
+static bool on_abort(void *user)
+{
+    (void)user;
+    return cli_interrupted();
+}
+
+static void on_trace(void *user, const sotto_trace_node *node)
+{
+    job *j = user;
+    cli_progress_clear(&j->progress);
+    fprintf(stderr, "%-16s [%lld, %lld, %lld, %lld] %-5s %-10s %9.3f ms  %s\n", node->op, (long long)node->dim[3],
+            (long long)node->dim[2], (long long)node->dim[1], (long long)node->dim[0],
+            sotto_dtype_name(node->dtype) ? sotto_dtype_name(node->dtype) : "?", node->backend ? node->backend : "?",
+            node->seconds * 1e3, node->name ? node->name : "");
+}
+
+static bool write_outputs(job *j, size_t input, sotto_error *err)
+{
+    const size_t n = (size_t)sotto_whisper_segment_count(j->session);
+    const sotto_whisper_segment **segments = calloc(n + 1, sizeof *segments);
+    if (!segments)
+        return cli_fail(err, SOTTO_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        segments[i] = sotto_whisper_segment_get(j->session, (int64_t)i);
+    sotto_whisper_timings timings;
+    sotto_whisper_get_timings(j->session, &timings);
+    float probability = 0;
+    const char *language = sotto_whisper_language(j->session, &probability);
+    const cli_transcript t = {
+        .audio = j->inputs->item[input], .model = j->args->model, .model_size = j->info.size, .model_format = j->info.format,
+        .task = j->options.task == SOTTO_TRANSLATE ? "translate" : "transcribe", .language = language,
+        .language_probability = (double)probability, .duration = sotto_whisper_duration(j->session), .segments = segments,
+        .n_segments = n, .timings = &timings};
+    bool ok = true;
+    for (size_t f = 0; f < j->n_formats && ok; f++) {
+        const char *path = j->paths[input * j->n_formats + f];
+        cli_text out = {0};
+        j->formats[f]->write(&out, &t);
+        if (out.failed)
+            ok = cli_fail(err, SOTTO_E_MEMORY, "out of memory");
+        else if (path)
+            ok = cli_write_file(path, out.data ? out.data : "", out.size, err);
+        else if (out.size && fwrite(out.data, 1, out.size, stdout) != out.size)
+            ok = cli_fail(err, SOTTO_E_IO, "cannot write to standard output: %s", strerror(errno));
+        cli_text_free(&out);
+        if (ok && path && !j->args->quiet)
+            cli_say(&j->progress, "wrote %s", path);
+    }
+    free(segments);
+    return ok;
+}
+
+/* First window, from the offset. */
+static sotto_status detect(job *j, st_audio *audio, sotto_error *err)
+{
+    const size_t want = 30 * SOTTO_WHISPER_SAMPLE_RATE;
+    uint64_t skip = (uint64_t)(j->options.offset * SOTTO_WHISPER_SAMPLE_RATE);
+    float *pcm = malloc((want + BLOCK) * sizeof *pcm), *p = calloc((size_t)j->info.n_languages + 1, sizeof *p);
+    size_t have = 0, n = 1;
+    sotto_status status = pcm && p ? SOTTO_OK : SOTTO_E_MEMORY;
+    while (status == SOTTO_OK && have < want && n) {
+        status = st_audio_read(audio, pcm + have, BLOCK, &n, err);
+        const size_t drop = skip < n ? (size_t)skip : n;
+        memmove(pcm + have, pcm + have + drop, (n - drop) * sizeof *pcm);
+        skip -= drop;
+        have += n - drop;
+    }
+    int best = 0;
+    if (status == SOTTO_OK)
+        status = sotto_whisper_detect_language(j->session, pcm, (int64_t)(have < want ? have : want), p, &best, err);
+    if (status == SOTTO_OK)
+        printf("%s %.4f %s\n", sotto_language_code(best), (double)p[best], sotto_language_name(best));
+    free(pcm);
+    free(p);
+    return status;
+}
+
+static sotto_status hear(job *j, st_audio *audio, sotto_error *err)
+{
+    /* A recording that is there as a whole is normalised as the original does, with its loudest frame known before. */
+    sotto_whisper_set_lookahead(j->session, st_audio_is_file(audio) ? LOOKAHEAD_S : 0);
+    sotto_status status = sotto_whisper_begin(j->session, &j->options, err);
+    float *block = malloc(BLOCK * sizeof *block);
+    if (!block) {
+        cli_fail(err, SOTTO_E_MEMORY, "out of memory");
+        return SOTTO_E_MEMORY;
+    }
+    size_t n = 1;
+    while (status == SOTTO_OK && n) {
+        status = st_audio_read(audio, block, BLOCK, &n, err);
+        if (status == SOTTO_OK && n)
+            status = sotto_whisper_feed(j->session, block, (int64_t)n, err);
+        if (cli_interrupted())
+            status = SOTTO_E_ABORTED;
+    }
+    free(block);
+    return status == SOTTO_OK ? sotto_whisper_finish(j->session, err) : status;
+}
+
+static void print_timings(const job *j)
+{
+    sotto_whisper_timings t;
+    sotto_whisper_get_timings(j->session, &t);
+    const double mb = 1e-6;
+    fprintf(stderr,
+            "time   load %.3f s, mel %.3f s, encoder %.3f s in %lld windows, prompt %.3f s in %lld passes, decoder %.3f s in %lld "
+            "steps, total %.3f s, %lld fallbacks\n",
+            t.load_s, t.mel_s, t.encode_s, (long long)t.n_encode, t.prompt_s, (long long)t.n_prompt, t.decode_s,
+            (long long)t.n_decode, t.total_s, (long long)t.n_fallback);
+    fprintf(stderr,
+            "memory weights %.1f MB, self cache %.1f MB, cross cache %.1f MB, compute: mel %.1f MB, encoder %.1f MB, decoder "
+            "%.1f MB; peak of the process %.1f MB\n",
+            (double)t.weight_bytes * mb, (double)t.self_cache_bytes * mb, (double)t.cross_cache_bytes * mb,
+            (double)t.mel_bytes * mb, (double)t.encode_bytes * mb, (double)t.decode_bytes * mb, cli_peak_rss_mb());
+}
+
+static void do_input(job *j, size_t i)
+{
+    const char *input = j->inputs->item[i];
+    sotto_error err = {0};
+    st_audio *audio = NULL;
+    const sotto_logger logger = cli_logger(&j->log);
+    sotto_status status = st_audio_open(input, j->args->raw, &logger, &audio, &err);
+    if (status == SOTTO_OK) {
+        j->total_s = st_audio_duration(audio);
+        if (j->inputs->count > 1 && j->live) {
+            cli_progress_clear(&j->progress);
+            if (!j->args->quiet)
+                cli_say(&j->progress, "%s", input);
+        }
+        if (j->args->detect_language) {
+            status = detect(j, audio, &err);
+        } else {
+            status = hear(j, audio, &err);
+            cli_progress_clear(&j->progress);
+            if (status == SOTTO_OK && !write_outputs(j, i, &err))
+                status = err.code;
+            if (j->args->timings)
+                print_timings(j);
+        }
+    }
+    st_audio_close(audio);
+    if (status != SOTTO_OK && !cli_interrupted()) {
+        /* Errors of the audio and of files name the file already. */
+        const bool named = strncmp(err.text, input, strlen(input)) == 0 || strcmp(input, "-") == 0 || strstr(err.text, input);
+        cli_say(&j->progress, "%s%s%s", named ? "" : input, named ? "" : ": ", err.text);
+        j->failed = true;
+    }
+}
+
+static int load(job *j)
+{
+    sotto_error err = {0};
+    char *path = cli_model_path(j->args->model, j->args->model_dir, &err);
+    sotto_whisper_model_options mo;
+    sotto_whisper_session_options so;
+    sotto_whisper_model_options_default(&mo);
+    sotto_whisper_session_options_default(&so);
+    mo.backend.device = j->args->device;
+    mo.backend.n_threads = (int)j->args->threads;
+    mo.backend.cpu_level = j->args->cpu;
+    mo.backend.logger = cli_logger(&j->log);
+    const int sequences = j->options.beam_size > j->options.best_of ? j->options.beam_size : j->options.best_of;
+    so.max_sequences = sequences;
+    sotto_status status = path ? sotto_whisper_model_open(path, &mo, &j->model, &err) : err.code;
+    if (status == SOTTO_OK) {
+        sotto_whisper_model_get_info(j->model, &j->info);
+        status = sotto_whisper_session_create(j->model, &so, &j->session, &err);
+    }
+    free(path);
+    if (status == SOTTO_OK)
+        return CLI_OK;
+    cli_say(NULL, "%s", err.text);
+    return status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
+}
+
+static int check(const cli_command *command, job *j, int32_t **suppress)
+{
+    int status = transcribe_fill(command, j->args, &j->options, suppress);
+    sotto_error err;
+    if (status == CLI_OK && j->args->raw && st_audio_raw_check(j->args->raw, &err) != SOTTO_OK)
+        status = cli_usage(command, "--raw: %s", err.text);
+    if (status == CLI_OK && j->args->trace && strcmp(j->args->trace, "dot") == 0)
+        status = cli_usage(command, "--trace dot is known but not available in this version");
+    if (status == CLI_OK)
+        status = read_formats(command, j);
+    if (status == CLI_OK)
+        status = plan_outputs(command, j);
+    if (status == CLI_OK && j->args->output_dir && !cli_make_folders(j->args->output_dir, &err)) {
+        cli_say(NULL, "%s", err.text);
+        status = CLI_FAILED;
+    }
+    return status;
+}
+
+static int run(void *args, const cli_list *inputs)
+{
+    const cli_command *command = &cmd_transcribe;
+    job j = {.args = args, .inputs = inputs};
+    int32_t *suppress = NULL;
+    int status = check(command, &j, &suppress);
+    if (status == CLI_OK) {
+        j.log = (cli_log){.quiet = j.args->quiet, .debug = j.args->debug, .progress = &j.progress};
+        j.progress = cli_progress_start("transcribing", j.args->quiet, j.args->print_progress);
+        j.options.on_segment = on_segment;
+        j.options.on_progress = on_progress;
+        j.options.abort = on_abort;
+        j.options.user = &j;
+        j.options.logger = cli_logger(&j.log);
+        if (j.args->trace) {
+            j.options.trace = on_trace;
+            j.options.trace_user = &j;
+        }
+        cli_signals_install();
+        status = load(&j);
+    }
+    for (size_t i = 0; status == CLI_OK && i < inputs->count && !cli_interrupted(); i++)
+        do_input(&j, i);
+    cli_progress_clear(&j.progress);
+    if (status == CLI_OK && (fflush(stdout) != 0 || ferror(stdout))) {
+        cli_say(NULL, "cannot write to standard output: %s", strerror(errno));
+        j.failed = true;
+    }
+    sotto_whisper_session_free(j.session);
+    sotto_whisper_model_free(j.model);
+    if (j.paths)
+        for (size_t i = 0; i < inputs->count * j.n_formats; i++)
+            free(j.paths[i]);
+    free(j.paths);
+    free(suppress);
+    if (cli_interrupted())
+        return cli_interrupted_exit();
+    return status != CLI_OK ? status : j.failed ? CLI_FAILED : CLI_OK;
+}
+
+const cli_command cmd_transcribe = {
+    .name = "transcribe", .summary = "turn speech into text",
+    .inputs = "FILE...", .min_inputs = 1, .max_inputs = -1,
+    .options = transcribe_options, .args_size = sizeof(transcribe_args), .run = run,
+    .details = "FILE is a recording in any format that the FFmpeg libraries read, or - for standard input. Without --format and "
+               "--output-dir the text goes to standard output while it is decoded. An input that fails is reported, the others are "
+               "still done, and the exit code is 1; wrong arguments give 2.",
+    .examples = "sotto transcribe talk.mp3\tprint the text with times\n"
+                "sotto transcribe -f srt,vtt -o subtitles *.mp4\twrite subtitle files\n"
+                "sotto transcribe -m small -l de --no-timestamps - < rede.ogg\tGerman from a pipe, plain text\n"
+                "arecord -q -f S16_LE -r 16000 -t raw | sotto transcribe --raw s16le:16000:1 -\tlisten to a microphone\n"};

@@ -1,0 +1,114 @@
+/* outfile.c: atomic writing and small questions about paths. Contract: outfile.h. */
+#include "outfile.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool cli_fail(sotto_error *err, sotto_status code, const char *fmt, ...)
+{
+    if (err) {
+        va_list args;
+        va_start(args, fmt);
+        err->code = code;
+        vsnprintf(err->text, sizeof err->text, fmt, args);
+        va_end(args);
+    }
+    return false;
+}
+
+char *cli_path_join(const char *folder, const char *name)
+{
+    const size_t n = folder ? strlen(folder) : 0, m = strlen(name);
+    char *path = malloc(n + m + 2);
+    if (!path)
+        return NULL;
+    const bool slash = n && folder[n - 1] != '/';
+    if (n)
+        memcpy(path, folder, n);
+    if (slash)
+        path[n] = '/';
+    memcpy(path + n + slash, name, m + 1);
+    return path;
+}
+
+char *cli_path_stem(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    const char *dot = strrchr(name, '.');
+    const size_t n = dot && dot != name ? (size_t)(dot - name) : strlen(name);
+    char *stem = malloc(n + 1);
+    if (stem) {
+        memcpy(stem, name, n);
+        stem[n] = 0;
+    }
+    return stem;
+}
+
+bool cli_is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool cli_is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+bool cli_make_folders(const char *path, sotto_error *err)
+{
+    char *copy = cli_path_join(NULL, path);
+    if (!copy)
+        return cli_fail(err, SOTTO_E_MEMORY, "out of memory");
+    bool ok = true;
+    for (char *p = copy + 1; ok; p++) {
+        if (*p != '/' && *p != 0)
+            continue;
+        const char end = *p;
+        *p = 0;
+        if (mkdir(copy, 0777) != 0 && !cli_is_folder(copy))
+            ok = cli_fail(err, SOTTO_E_IO, "cannot make the folder %s: %s", copy, strerror(errno == EEXIST ? ENOTDIR : errno));
+        *p = end;
+        if (!end)
+            break;
+    }
+    free(copy);
+    return ok;
+}
+
+bool cli_write_file(const char *path, const void *data, size_t n, sotto_error *err)
+{
+    if (cli_is_folder(path))
+        return cli_fail(err, SOTTO_E_IO, "%s: is a folder", path);
+    const size_t size = strlen(path) + 32;
+    char *temporary = malloc(size);
+    if (!temporary)
+        return cli_fail(err, SOTTO_E_MEMORY, "out of memory");
+    snprintf(temporary, size, "%s.%ld.part", path, (long)getpid());
+    FILE *f = fopen(temporary, "wb");
+    bool ok = f != NULL;
+    if (ok) {
+        ok = fwrite(data, 1, n, f) == n && fflush(f) == 0;
+        const int why = errno;
+        if (fclose(f) != 0 && ok)
+            ok = false;
+        else if (!ok)
+            errno = why;
+    }
+    if (ok && rename(temporary, path) == 0) {
+        free(temporary);
+        return true;
+    }
+    cli_fail(err, SOTTO_E_IO, "cannot write %s: %s", path, strerror(errno));
+    if (f)
+        remove(temporary);
+    free(temporary);
+    return false;
+}

@@ -1,0 +1,118 @@
+/* terminal.c: progress, messages and signals. Contract: terminal.h. */
+#include "common/terminal.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A signal handler has no other place to leave its mark. */
+static volatile sig_atomic_t signal_seen;
+
+static void note_signal(int number)
+{
+    signal_seen = number;
+}
+
+void cli_signals_install(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = note_signal;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = (int)SA_RESETHAND; /* without SA_RESTART: a waiting read comes back */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_interrupted(void)
+{
+    return signal_seen != 0;
+}
+
+int cli_interrupted_exit(void)
+{
+    return 128 + (int)signal_seen;
+}
+
+double cli_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double cli_peak_rss_mb(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024 / 1e6 : 0;
+}
+
+cli_progress cli_progress_start(const char *what, bool quiet, bool lines)
+{
+    const bool terminal = isatty(STDERR_FILENO);
+    return (cli_progress){.bar = terminal && !quiet, .lines = lines && !terminal, .what = what, .shown = -1};
+}
+
+void cli_progress_update(cli_progress *p, double done, double total, const char *unit)
+{
+    int percent = total > 0 ? (int)(100 * done / total) : -1;
+    percent = percent > 100 ? 100 : percent;
+    if (p->lines && percent >= 0 && percent / 5 > p->shown / 5 - (p->shown < 0)) {
+        fprintf(stderr, "sotto: %s: %d %%\n", p->what, percent);
+        p->shown = percent;
+    }
+    if (!p->bar)
+        return;
+    const double now = cli_now();
+    if (p->on_screen && now - p->drawn_at < 0.1)
+        return;
+    p->drawn_at = now;
+    p->on_screen = true;
+    if (percent < 0) {
+        fprintf(stderr, "\r\033[K%s: %.1f %s", p->what, done, unit);
+        return;
+    }
+    char bar[31];
+    for (int i = 0; i < 30; i++)
+        bar[i] = i * 100 < percent * 30 ? '#' : '.';
+    bar[30] = 0;
+    fprintf(stderr, "\r\033[K%s: [%s] %3d %% (%.1f of %.1f %s)", p->what, bar, percent, done, total, unit);
+    fflush(stderr);
+}
+
+void cli_progress_clear(cli_progress *p)
+{
+    if (p && p->on_screen) {
+        fprintf(stderr, "\r\033[K");
+        fflush(stderr);
+        p->on_screen = false;
+    }
+}
+
+void cli_say(cli_progress *progress, const char *fmt, ...)
+{
+    va_list args;
+    cli_progress_clear(progress);
+    va_start(args, fmt);
+    fprintf(stderr, "sotto: ");
+    vfprintf(stderr, fmt, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+}
+
+static void log_write(void *user, sotto_log_level level, const char *text)
+{
+    const cli_log *log = user;
+    if (log->quiet || (level < SOTTO_LOG_WARNING && !log->debug))
+        return;
+    cli_say(log->progress, "%s%s", level == SOTTO_LOG_WARNING ? "warning: " : "", text);
+}
+
+sotto_logger cli_logger(cli_log *log)
+{
+    return (sotto_logger){.write = log_write, .user = log};
+}

@@ -1,0 +1,44 @@
+/* terminal.h: what a person sees while the command works: progress, warnings, interruption. */
+#ifndef SOTTO_PROGRAMS_TERMINAL_H
+#define SOTTO_PROGRAMS_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sotto/base.h"
+
+typedef struct cli_progress {
+    bool bar;     /* a bar that is redrawn, for a terminal */
+    bool lines;   /* a line every five percent, for a log */
+    const char *what;
+    int shown;    /* percent, or -1 */
+    double drawn_at;
+    bool on_screen;
+} cli_progress;
+
+/* A bar when standard error is a terminal, unless quiet; lines when asked for and it is none. */
+cli_progress cli_progress_start(const char *what, bool quiet, bool lines);
+/* total 0 or less: unknown. `unit` as "s" or "MB". */
+void cli_progress_update(cli_progress *p, double done, double total, const char *unit);
+/* Removes the bar, before other output and at the end. */
+void cli_progress_clear(cli_progress *p);
+
+/* Warnings to standard error as "sotto: text"; user is a cli_log. */
+typedef struct cli_log {
+    bool quiet, debug;
+    cli_progress *progress; /* cleared before a line is written; may be NULL */
+} cli_log;
+sotto_logger cli_logger(cli_log *log);
+/* "sotto: ..." on standard error; errors are shown also when quiet. */
+void cli_say(cli_progress *progress, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* From now on an interrupt or termination signal is noted; a second one ends the process at once. */
+void cli_signals_install(void);
+bool cli_interrupted(void);
+/* 128 + the signal's number. */
+int cli_interrupted_exit(void);
+
+double cli_now(void); /* seconds of a steady clock */
+double cli_peak_rss_mb(void);
+
+#endif

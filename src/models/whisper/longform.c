@@ -1,0 +1,327 @@
+#include "models/whisper/longform.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "models/whisper/options.h"
+#include "models/whisper/results.h"
+
+enum { WINDOW_FRAMES = 3000, FRAMES_PER_SECOND = 100, DEFAULT_AUDIO_CTX = 1500 };
+
+struct st_longform {
+    const st_vocab *vocab;
+    st_engine engine;
+    st_window_source source;
+    st_decoder *decoder;
+    st_slicer slicer;
+    st_results results;
+    st_settings settings;
+    float *log_mel;       /* [3000, n_mels] */
+    float *probabilities; /* [n_languages] */
+    int64_t lookahead, total;
+    int64_t seek;
+    bool running, done;
+    /* language */
+    int language;
+    bool settled;
+    float probability;
+    /* prompt */
+    int32_t *text; /* tokens of previous segments since the last reset, the last of them */
+    int n_text, text_capacity;
+    bool initial_counts; /* the initial prompt was not reset yet */
+    int32_t *prompt; /* [n_text_ctx] */
+};
+
+/* ---- making ---- */
+
+static sotto_status create(st_longform *lf, sotto_error *err)
+{
+    const size_t n_ctx = (size_t)lf->engine.n_text_ctx, n_mel = (size_t)WINDOW_FRAMES * (size_t)lf->source.n_mels;
+    lf->log_mel = st_calloc(n_mel, sizeof *lf->log_mel);
+    lf->probabilities = st_calloc((size_t)lf->vocab->n_languages, sizeof *lf->probabilities);
+    lf->text_capacity = 4 * lf->engine.n_text_ctx;
+    lf->text = st_calloc(4 * n_ctx, sizeof *lf->text);
+    lf->prompt = st_calloc(n_ctx, sizeof *lf->prompt);
+    if (!lf->log_mel || !lf->probabilities || !lf->text || !lf->prompt)
+        return st_fail_memory(err, n_mel * sizeof *lf->log_mel, "a window");
+    st_slicer_init(&lf->slicer, lf->vocab);
+    ST_TRY(st_results_reset(&lf->results, err));
+    return st_decoder_create(lf->vocab, &lf->engine, &lf->decoder, err);
+}
+
+sotto_status st_longform_create(const st_vocab *vocab, const st_engine *engine, const st_window_source *source,
+                                st_longform **out, sotto_error *err)
+{
+    *out = NULL;
+    st_longform *lf = st_calloc(1, sizeof *lf);
+    if (!lf)
+        return st_fail_memory(err, sizeof *lf, "the speech logic");
+    lf->vocab = vocab;
+    lf->engine = *engine;
+    lf->source = *source;
+    if (lf->source.n_audio_ctx == 0)
+        lf->source.n_audio_ctx = DEFAULT_AUDIO_CTX;
+    const sotto_status status = create(lf, err);
+    if (status != SOTTO_OK) {
+        st_longform_free(lf);
+        return status;
+    }
+    *out = lf;
+    return SOTTO_OK;
+}
+
+void st_longform_free(st_longform *lf)
+{
+    if (!lf)
+        return;
+    st_decoder_free(lf->decoder);
+    st_slicer_free(&lf->slicer);
+    st_results_free(&lf->results);
+    st_settings_free(&lf->settings);
+    st_free(lf->log_mel);
+    st_free(lf->probabilities);
+    st_free(lf->text);
+    st_free(lf->prompt);
+    st_free(lf);
+}
+
+sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *options, sotto_error *err)
+{
+    lf->running = false;
+    ST_TRY(st_results_reset(&lf->results, err));
+    lf->seek = lf->total = 0;
+    lf->settled = lf->done = false;
+    lf->probability = 0;
+    lf->n_text = 0;
+    lf->initial_counts = true;
+    st_decoder_begin(lf->decoder, 0, NULL, NULL);
+    ST_TRY(st_settings_read(&lf->settings, options, lf->vocab, &lf->engine, lf->source.n_audio_ctx, err));
+    st_decoder_begin(lf->decoder, options->seed, options->abort, options->user);
+    lf->seek = lf->settings.first;
+    lf->language = lf->settings.language;
+    if (lf->language >= 0) {
+        lf->settled = true;
+        lf->probability = 1.0f;
+    }
+    lf->running = true;
+    return SOTTO_OK;
+}
+
+void st_longform_set_lookahead(st_longform *lf, int64_t frames)
+{
+    lf->lookahead = frames > 0 ? frames : 0;
+}
+
+void st_longform_set_total(st_longform *lf, int64_t frames)
+{
+    lf->total = frames > 0 ? frames : 0;
+}
+
+/* ---- prompt ---- */
+
+static int append(int32_t *out, int n, const int32_t *tokens, int64_t count)
+{
+    if (count > 0)
+        memcpy(out + n, tokens, (size_t)count * sizeof *out);
+    return n + (int)count;
+}
+
+/* Initial prompt and previous text, at most n_text_ctx / 2 - 1 tokens. */
+static int build_prompt(st_longform *lf)
+{
+    const st_settings *s = &lf->settings;
+    const int most = lf->engine.n_text_ctx / 2 - 1;
+    int n = 0, used = lf->n_text < s->max_context ? lf->n_text : s->max_context;
+    if (s->given.carry_initial_prompt) {
+        if (used > most - (int)s->n_initial)
+            used = most - (int)s->n_initial;
+        n = append(lf->prompt, n, s->initial, s->n_initial);
+    } else if (lf->initial_counts && used == lf->n_text) {
+        /* It is older than all text: only what the text leaves of it. */
+        int64_t before = s->n_initial;
+        if (before > most - used)
+            before = most - used;
+        n = append(lf->prompt, n, s->initial + (s->n_initial - before), before);
+    }
+    return append(lf->prompt, n, lf->text + (lf->n_text - used), used);
+}
+
+static void remember(st_longform *lf, const int32_t *tokens, int n)
+{
+    const int keep = lf->engine.n_text_ctx;
+    if (lf->n_text + n > lf->text_capacity) {
+        memmove(lf->text, lf->text + (lf->n_text - keep), (size_t)keep * sizeof *lf->text);
+        lf->n_text = keep;
+    }
+    lf->n_text = append(lf->text, lf->n_text, tokens, n);
+}
+
+static void forget(st_longform *lf)
+{
+    lf->n_text = 0;
+    lf->initial_counts = false;
+}
+
+/* ---- one window ---- */
+
+static sotto_status encode(st_longform *lf, int64_t end, sotto_error *err)
+{
+    const sotto_whisper_options *o = &lf->settings.given;
+    if (o->abort && o->abort(o->user))
+        return st_fail(err, SOTTO_E_ABORTED, "the abort callback asked to stop");
+    const double before = st_time_now();
+    ST_TRY(lf->source.window(lf->source.ctx, lf->seek, end, lf->log_mel, err));
+    ST_TRY(lf->engine.encode(lf->engine.ctx, lf->log_mel, err));
+    st_decode_counters *c = st_decoder_counters(lf->decoder);
+    c->encode_s += st_time_now() - before;
+    c->n_encode++;
+    return SOTTO_OK;
+}
+
+static sotto_status store(st_longform *lf, const st_decode_result *result, int64_t end, sotto_error *err)
+{
+    const sotto_whisper_options *o = &lf->settings.given;
+    const double limit = fmin((double)end / FRAMES_PER_SECOND, lf->settings.limit);
+    for (int i = 0; i < lf->slicer.n_slices; i++) {
+        const st_slice *slice = &lf->slicer.slices[i];
+        const sotto_whisper_segment *segment;
+        ST_TRY(st_results_add(&lf->results, &lf->slicer, slice, result, lf->seek, limit, sotto_language_code(lf->language),
+                              &segment, err));
+        remember(lf, result->tokens + slice->first, slice->end - slice->first);
+        if (o->on_segment)
+            o->on_segment(o->user, segment);
+    }
+    return SOTTO_OK;
+}
+
+/* last: no window follows this one. */
+static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_error *err)
+{
+    st_settings *s = &lf->settings;
+    ST_TRY(encode(lf, lf->seek + size, err));
+    if (!lf->settled) {
+        int best;
+        ST_TRY(st_decode_language(lf->decoder, lf->probabilities, &best, NULL, err));
+        lf->language = best;
+        lf->probability = lf->probabilities[best];
+    }
+    st_decode_options o = s->decode;
+    o.language = lf->language;
+    o.timestamps = o.filters.timestamps = s->given.timestamps || !last;
+    o.prompt = lf->prompt;
+    o.n_prompt = build_prompt(lf);
+    st_decode_result result;
+    ST_TRY(st_ladder_decode(lf->decoder, &s->ladder, &o, &result, err));
+    if (st_ladder_is_silence(&s->ladder, &result)) {
+        lf->seek += size;
+        return SOTTO_OK;
+    }
+    const st_window w = {.tokens = result.tokens,
+                         .n_tokens = result.n_tokens,
+                         .complete = result.complete,
+                         .seek = lf->seek,
+                         .size = size,
+                         .whole = !s->given.timestamps,
+                         .max_tokens = s->given.max_tokens};
+    ST_TRY(st_slicer_run(&lf->slicer, &w, err));
+    if (lf->slicer.truncated)
+        st_log(&s->given.logger, SOTTO_LOG_WARNING, "%.2f s: the window's text reached the limit of %d tokens without an end",
+               (double)lf->seek / FRAMES_PER_SECOND, o.sample_len);
+    if (lf->slicer.n_slices > 0)
+        lf->settled = true;
+    ST_TRY(store(lf, &result, lf->seek + size, err));
+    if (!s->given.condition_on_previous_text || result.temperature > 0.5f)
+        forget(lf);
+    lf->seek += lf->slicer.advance;
+    return SOTTO_OK;
+}
+
+/* ---- all windows ---- */
+
+static double seconds(int64_t frames)
+{
+    return frames > 0 ? (double)frames / FRAMES_PER_SECOND : 0.0;
+}
+
+/* 100 % is told once, at the very end. */
+static void progress(st_longform *lf, int64_t end, bool over)
+{
+    const sotto_whisper_options *o = &lf->settings.given;
+    if (!o->on_progress || (!over && lf->seek >= end))
+        return;
+    const int64_t total = end == INT64_MAX ? 0 : end - lf->settings.first;
+    o->on_progress(o->user, seconds(over ? total : lf->seek - lf->settings.first), seconds(total));
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static sotto_status run(st_longform *lf, int64_t frames, bool final, sotto_error *err)
+{
+    const st_settings *s = &lf->settings;
+    const int64_t end = final ? min_i64(frames, s->end) : s->end;
+    while (lf->seek < end) {
+        const int64_t size = min_i64(s->window, end - lf->seek);
+        const bool last = size == end - lf->seek;
+        if (!final && frames < lf->seek + size + lf->lookahead + (last ? 0 : 1))
+            return SOTTO_OK;
+        ST_TRY(run_window(lf, size, last, err));
+        progress(lf, end != INT64_MAX ? end : lf->total > 0 ? min_i64(lf->total, s->end) : INT64_MAX, false);
+    }
+    if (!final)
+        return SOTTO_OK;
+    progress(lf, end > s->first ? end : s->first, true);
+    lf->done = true;
+    return SOTTO_OK;
+}
+
+sotto_status st_longform_run(st_longform *lf, int64_t frames, bool final, sotto_error *err)
+{
+    if (!lf->running)
+        return st_fail(err, SOTTO_E_ARGUMENT, "no recording was begun, or an error ended it: begin a new one");
+    if (lf->done)
+        return SOTTO_OK;
+    const sotto_status status = run(lf, frames, final, err);
+    if (status != SOTTO_OK)
+        lf->running = false;
+    return status;
+}
+
+/* ---- results ---- */
+
+int64_t st_longform_seek(const st_longform *lf)
+{
+    return lf->seek;
+}
+
+int64_t st_longform_count(const st_longform *lf)
+{
+    return lf->results.count;
+}
+
+const sotto_whisper_segment *st_longform_segment(const st_longform *lf, int64_t index)
+{
+    return index >= 0 && index < lf->results.count ? lf->results.segments[index] : NULL;
+}
+
+const char *st_longform_language(const st_longform *lf, float *probability)
+{
+    if (probability)
+        *probability = lf->settled ? lf->probability : 0.0f;
+    return lf->settled ? sotto_language_code(lf->language) : NULL;
+}
+
+const st_decode_counters *st_longform_counters(const st_longform *lf)
+{
+    return st_decoder_counters(lf->decoder);
+}
+
+st_decoder *st_longform_decoder(st_longform *lf)
+{
+    return lf->decoder;
+}

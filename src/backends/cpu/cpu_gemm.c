@@ -63,6 +63,8 @@ static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const
     const int64_t n_block = st_cpu_blocks(right->k);
     const size_t k_padded = padded(right->k);
     const int64_t step = right->type == ST_CPU_W_F32 ? n_block : EXPAND_BLOCKS;
+    if (n_block == 0)
+        memset(acc, 0, sizeof(float) * (size_t)n_rows * TILE);
     for (int64_t b = 0; b < n_block; b += step) {
         const int blocks = (int)(n_block - b < step ? n_block - b : step);
         const float *w = expanded;

@@ -1,0 +1,177 @@
+/* cpu_exec.c: the table of operations, and running a plan in one parallel region. */
+#include "backends/cpu/cpu_exec.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/thread.h"
+
+static const st_cpu_op *const ops[ST_OP_COUNT] = {
+    [ST_OP_LINEAR] = &st_cpu_op_linear,
+    [ST_OP_MATMUL] = &st_cpu_op_matmul,
+    [ST_OP_CONV_1D] = &st_cpu_op_conv_1d,
+    [ST_OP_LAYER_NORM] = &st_cpu_op_layer_norm,
+    [ST_OP_RMS_NORM] = &st_cpu_op_rms_norm,
+    [ST_OP_SOFTMAX] = &st_cpu_op_softmax,
+    [ST_OP_ATTENTION] = &st_cpu_op_attention,
+    [ST_OP_CACHE_ATTENTION] = &st_cpu_op_cache_attention,
+    [ST_OP_GET_ROWS] = &st_cpu_op_get_rows,
+    [ST_OP_SET_ROWS] = &st_cpu_op_set_rows,
+    [ST_OP_COPY] = &st_cpu_op_copy,
+    [ST_OP_CONCAT] = &st_cpu_op_concat,
+    [ST_OP_ADD] = &st_cpu_op_add,
+    [ST_OP_MUL] = &st_cpu_op_mul,
+    [ST_OP_SCALE] = &st_cpu_op_scale,
+    [ST_OP_GELU] = &st_cpu_op_gelu,
+    [ST_OP_SILU] = &st_cpu_op_silu,
+    [ST_OP_RELU] = &st_cpu_op_relu,
+    [ST_OP_SIGMOID] = &st_cpu_op_sigmoid,
+    [ST_OP_TANH] = &st_cpu_op_tanh,
+    [ST_OP_LOG10] = &st_cpu_op_log10,
+    [ST_OP_POWER] = &st_cpu_op_power,
+    [ST_OP_ARGMAX] = &st_cpu_op_argmax,
+};
+
+typedef struct step {
+    int node, phase;
+    int64_t units;
+} step;
+
+typedef struct prepared {
+    step *steps;
+    int n_step;
+    size_t thread_floats, shared_floats; /* multiples of 1024, so that threads' parts share no cache line */
+    int n_threads;
+} prepared;
+
+bool st_cpu_supports(const sotto_tensor *node)
+{
+    return node->op == ST_OP_NONE || (ops[node->op] != NULL && ops[node->op]->supports(node));
+}
+
+static size_t round_up(size_t n)
+{
+    return (n + 1023) & ~(size_t)1023;
+}
+
+static size_t total_bytes(const prepared *p)
+{
+    return (p->thread_floats * (size_t)p->n_threads + p->shared_floats) * sizeof(float);
+}
+
+sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **out, size_t *scratch_bytes, sotto_error *err)
+{
+    const st_cpu *cpu = state;
+    *out = NULL;
+    *scratch_bytes = 0;
+    prepared *p = st_calloc(1, sizeof *p);
+    if (p == NULL)
+        return st_fail_memory(err, sizeof *p, "the steps of a plan");
+    const size_t most = (size_t)plan->n_node * ST_CPU_MAX_PHASES;
+    p->n_threads = st_pool_threads(cpu->pool);
+    p->steps = st_calloc(most + 1, sizeof *p->steps);
+    if (p->steps == NULL) {
+        st_free(p);
+        return st_fail_memory(err, most * sizeof(step), "the steps of a plan");
+    }
+    for (int i = 0; i < plan->n_node; i++) {
+        const sotto_tensor *node = plan->node[i];
+        if (node->op == ST_OP_NONE)
+            continue;
+        st_cpu_need need = {0};
+        ops[node->op]->need(&cpu->kernels, node, &need);
+        for (int phase = 0; phase < need.n_phase; phase++)
+            p->steps[p->n_step++] = (step){i, phase, need.units[phase]};
+        if (round_up(need.thread_floats) > p->thread_floats)
+            p->thread_floats = round_up(need.thread_floats);
+        if (round_up(need.shared_floats) > p->shared_floats)
+            p->shared_floats = round_up(need.shared_floats);
+    }
+    *out = p;
+    *scratch_bytes = total_bytes(p);
+    return SOTTO_OK;
+}
+
+void st_cpu_release(void *state, void *prepared_plan)
+{
+    (void)state;
+    prepared *p = prepared_plan;
+    if (p == NULL)
+        return;
+    st_free(p->steps);
+    st_free(p);
+}
+
+int64_t st_cpu_take(st_cpu_run *r, int64_t most, int64_t *start)
+{
+    if (r->thread == 0 && r->hooks != NULL && r->hooks->abort != NULL && r->hooks->abort(r->hooks->abort_user))
+        atomic_store_explicit(r->stop, true, memory_order_relaxed);
+    if (atomic_load_explicit(r->stop, memory_order_relaxed))
+        return 0;
+    return st_work_next(r->work, r->thread, most, start);
+}
+
+typedef struct region {
+    st_cpu *cpu;
+    const st_exec_plan *plan;
+    const prepared *p;
+    const st_exec_hooks *hooks;
+    _Atomic bool stop;
+} region;
+
+/* After an abort the threads still walk the steps, taking nothing: all agree on the number of barriers. */
+static void walk(void *arg, int thread)
+{
+    region *g = arg;
+    const prepared *p = g->p;
+    double *seconds = thread == 0 && g->hooks != NULL ? g->hooks->node_seconds : NULL;
+    double before = seconds != NULL ? st_time_now() : 0;
+    st_cpu_run r = {.k = &g->cpu->kernels,
+                    .scratch = g->cpu->scratch + p->thread_floats * (size_t)thread,
+                    .shared = g->cpu->scratch + p->thread_floats * (size_t)p->n_threads,
+                    .thread = thread,
+                    .hooks = g->hooks,
+                    .stop = &g->stop};
+    for (int i = 0; i < p->n_step; i++) {
+        const sotto_tensor *node = g->plan->node[p->steps[i].node];
+        r.work = &g->cpu->work[i % 2];
+        ops[node->op]->run(&r, node, p->steps[i].phase);
+        /* the other counters are free: everyone has passed the barrier after the step that used them */
+        if (thread == 0 && i + 1 < p->n_step)
+            st_work_start(&g->cpu->work[(i + 1) % 2], p->steps[i + 1].units);
+        st_pool_barrier(g->cpu->pool);
+        if (seconds != NULL) {
+            const double now = st_time_now();
+            seconds[p->steps[i].node] += now - before;
+            before = now;
+        }
+    }
+}
+
+sotto_status st_cpu_run_plan(void *state, const st_exec_plan *plan, void *prepared_plan, const st_exec_hooks *hooks,
+                             sotto_error *err)
+{
+    st_cpu *cpu = state;
+    const prepared *p = prepared_plan;
+    if (total_bytes(p) > cpu->scratch_bytes) {
+        float *larger = st_alloc_pages(total_bytes(p));
+        if (larger == NULL)
+            return st_fail_memory(err, total_bytes(p), "scratch of the CPU backend");
+        if (cpu->scratch != NULL)
+            st_free_pages(cpu->scratch, cpu->scratch_bytes);
+        cpu->scratch = larger;
+        cpu->scratch_bytes = total_bytes(p);
+    }
+    if (hooks != NULL && hooks->node_seconds != NULL)
+        memset(hooks->node_seconds, 0, sizeof(double) * (size_t)plan->n_node);
+    if (p->n_step == 0)
+        return SOTTO_OK;
+    region g = {.cpu = cpu, .plan = plan, .p = p, .hooks = hooks};
+    atomic_init(&g.stop, false);
+    st_work_start(&cpu->work[0], p->steps[0].units);
+    st_pool_run(cpu->pool, walk, &g);
+    if (atomic_load(&g.stop))
+        return st_fail(err, SOTTO_E_ABORTED, "stopped by the caller");
+    return SOTTO_OK;
+}

@@ -1,0 +1,171 @@
+/* cpu_ops_attention.c: attention over whole sequences, and of single rows over a cache. */
+#include <string.h>
+
+#include "backends/cpu/cpu_attention.h"
+#include "backends/cpu/cpu_exec.h"
+
+/* ---- attention: phase 0 packs all heads' keys and values, phase 1 takes tiles of query rows ---- */
+
+static ptrdiff_t floats(size_t bytes)
+{
+    return (ptrdiff_t)(bytes / sizeof(float));
+}
+
+/* Head h of batch b; pointers are set only when the data exists. */
+static st_cpu_attention head_of(const sotto_tensor *node, int64_t b, int64_t h, bool data)
+{
+    const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2]; /* [b, n, h, d] */
+    const int64_t h_kv = h / (q->dim[1] / k->dim[1]);
+    st_cpu_attention a = {.q_stride = floats(q->stride[2]),
+                          .k_stride = floats(k->stride[2]),
+                          .v_stride = floats(v->stride[2]),
+                          .out_stride = (ptrdiff_t)(q->dim[1] * q->dim[0]),
+                          .n_q = q->dim[2],
+                          .n_k = k->dim[2],
+                          .d = (int)q->dim[0],
+                          .scale = node->params.f[0],
+                          .causal = node->params.i[0] != 0};
+    if (data) {
+        a.q = (const float *)st_tensor_data(q) + b * floats(q->stride[3]) + h * floats(q->stride[1]);
+        a.k = (const float *)st_tensor_data(k) + b * floats(k->stride[3]) + h_kv * floats(k->stride[1]);
+        a.v = (const float *)st_tensor_data(v) + b * floats(v->stride[3]) + h_kv * floats(v->stride[1]);
+        a.out = (float *)st_tensor_data(node) + (b * a.n_q * q->dim[1] + h) * q->dim[0];
+    }
+    return a;
+}
+
+static bool even(const sotto_tensor *t)
+{
+    return st_cpu_f32_rows(t) && t->stride[1] % sizeof(float) == 0 && t->stride[2] % sizeof(float) == 0 &&
+           t->stride[3] % sizeof(float) == 0;
+}
+
+static bool supports_attention(const sotto_tensor *node)
+{
+    return even(node->src[0]) && even(node->src[1]) && even(node->src[2]) && st_tensor_is_contiguous(node) &&
+           node->src[0]->dim[0] <= 1024;
+}
+
+static void need_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    const sotto_tensor *q = node->src[0], *key = node->src[1];
+    const st_cpu_attention a = head_of(node, 0, 0, false);
+    need->n_phase = 2;
+    need->units[0] = q->dim[3] * key->dim[1] * st_cpu_attention_pack_units(&a);
+    need->units[1] = q->dim[3] * q->dim[1] * ((a.n_q + k->mr - 1) / k->mr);
+    need->thread_floats = st_cpu_attention_scratch(&a);
+    need->shared_floats = st_cpu_attention_packed(&a) * (size_t)(q->dim[3] * key->dim[1]);
+}
+
+static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
+{
+    const sotto_tensor *q = node->src[0], *key = node->src[1];
+    const int64_t heads = q->dim[1], heads_kv = key->dim[1], share = heads_kv > 0 ? heads / heads_kv : 1;
+    int64_t start, count;
+    while ((count = st_cpu_take(r, 16, &start)) > 0) {
+        for (int64_t u = start; u < start + count; u++) {
+            if (phase == 0) {
+                const st_cpu_attention any = head_of(node, 0, 0, false);
+                const int64_t units = st_cpu_attention_pack_units(&any), head = u / units;
+                const st_cpu_attention a = head_of(node, head / heads_kv, head % heads_kv * share, true);
+                st_cpu_attention_pack(r->k, &a, u % units, r->shared + st_cpu_attention_packed(&a) * (size_t)head);
+            } else {
+                const int64_t tiles = (q->dim[2] + r->k->mr - 1) / r->k->mr, head = u / tiles;
+                const st_cpu_attention a = head_of(node, head / heads, head % heads, true);
+                const int64_t row = u % tiles * r->k->mr, left = a.n_q - row;
+                const int64_t packed = head / heads * heads_kv + head % heads / share;
+                st_cpu_attention_rows(r->k, &a, row, (int)(left < r->k->mr ? left : r->k->mr),
+                                      r->shared + st_cpu_attention_packed(&a) * (size_t)packed, r->scratch);
+            }
+        }
+    }
+}
+
+/* ---- cache attention: a unit is a head and up to 8 neighbouring rows; those that see the same cells go together ---- */
+
+static bool supports_cache_attention(const sotto_tensor *node)
+{
+    const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
+    for (int i = 3; i < 6; i++)
+        if (node->src[i] != NULL && (node->src[i]->dtype != SOTTO_I32 || !st_tensor_is_contiguous(node->src[i])))
+            return false;
+    return st_cpu_f32_rows(q) && q->stride[1] % sizeof(float) == 0 && q->stride[2] % sizeof(float) == 0 &&
+           k->dtype == v->dtype && (k->dtype == SOTTO_F32 || k->dtype == SOTTO_F16 || k->dtype == SOTTO_BF16) &&
+           k->stride[0] == sotto_dtype_bytes(k->dtype) && v->stride[0] == k->stride[0] && st_tensor_is_contiguous(node);
+}
+
+static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    (void)k;
+    const sotto_tensor *q = node->src[0];
+    need->n_phase = 1;
+    need->units[0] = q->dim[1] * ((q->dim[2] + ST_CPU_MAX_SKINNY - 1) / ST_CPU_MAX_SKINNY);
+    need->thread_floats = st_cpu_cells_scratch((int)q->dim[0]);
+}
+
+typedef struct cell_list {
+    const int32_t *index;
+    int64_t base, n_kv;
+} cell_list;
+
+/* What row r sees, with everything from the lists brought into range. */
+static cell_list list_of(const sotto_tensor *node, int64_t r)
+{
+    const sotto_tensor *index = node->src[3];
+    const int64_t n_cell = node->src[1]->dim[2];
+    int64_t base = ((const int32_t *)st_tensor_data(node->src[4]))[r], n = ((const int32_t *)st_tensor_data(node->src[5]))[r];
+    cell_list l = {0};
+    if (n_cell == 0 || n <= 0)
+        return l;
+    base = base < 0 ? 0 : base;
+    if (index == NULL) {
+        l.base = base < n_cell ? base : n_cell;
+        l.n_kv = n < n_cell - l.base ? n : n_cell - l.base;
+    } else if (index->dim[1] > 0) {
+        base = base < index->dim[1] ? base : index->dim[1] - 1;
+        l.index = (const int32_t *)st_tensor_data(index) + base * index->dim[0];
+        l.n_kv = n < index->dim[0] ? n : index->dim[0];
+    }
+    return l;
+}
+
+static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
+    const int64_t heads = q->dim[1], share = heads / (k->dim[1] > 0 ? k->dim[1] : 1), n_row = q->dim[2], d = q->dim[0];
+    const int64_t blocks = (n_row + ST_CPU_MAX_SKINNY - 1) / ST_CPU_MAX_SKINNY;
+    void (*kernel)(const st_cpu_cells *) = k->dtype == SOTTO_F32   ? r->k->cells_f32
+                                           : k->dtype == SOTTO_F16 ? r->k->cells_f16
+                                                                   : r->k->cells_bf16;
+    int64_t u;
+    while (st_cpu_take(r, 1, &u) > 0) {
+        const int64_t h = u / blocks, first = u % blocks * ST_CPU_MAX_SKINNY;
+        const int64_t end = first + ST_CPU_MAX_SKINNY < n_row ? first + ST_CPU_MAX_SKINNY : n_row;
+        st_cpu_cells c = {.d = (int)d,
+                          .scale = node->params.f[0],
+                          .k = (const char *)st_tensor_data(k) + (size_t)(h / share) * k->stride[1],
+                          .v = (const char *)st_tensor_data(v) + (size_t)(h / share) * v->stride[1],
+                          .k_stride = k->stride[2],
+                          .v_stride = v->stride[2],
+                          .n_cell = k->dim[2],
+                          .scratch = r->scratch};
+        for (int64_t row = first; row < end;) {
+            const cell_list l = list_of(node, row);
+            c.index = l.index;
+            c.base = l.base;
+            c.n_kv = l.n_kv;
+            for (c.n_row = 0; row < end; row++) {
+                const cell_list other = list_of(node, row);
+                if (other.index != l.index || other.base != l.base || other.n_kv != l.n_kv)
+                    break;
+                c.q[c.n_row] = (const float *)st_tensor_data(q) + row * floats(q->stride[2]) + h * floats(q->stride[1]);
+                c.out[c.n_row++] = (float *)st_tensor_data(node) + (row * heads + h) * d;
+            }
+            kernel(&c);
+        }
+    }
+}
+
+const st_cpu_op st_cpu_op_attention = {supports_attention, need_attention, run_attention};
+const st_cpu_op st_cpu_op_cache_attention = {supports_cache_attention, need_cache_attention, run_cache_attention};

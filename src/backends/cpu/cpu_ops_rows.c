@@ -1,0 +1,178 @@
+/* cpu_ops_rows.c: operations on one row at a time, and elementwise ones. Rows may be strided, elements of a row lie side
+ * by side; results are contiguous. */
+#include "backends/cpu/cpu_exec.h"
+
+enum { ROW_UNIT_FLOATS = 8192 }; /* about the work that is worth a trip to the shared counter */
+
+static bool float_rows(const sotto_tensor *node)
+{
+    for (int i = 0; i < ST_MAX_SRC; i++)
+        if (node->src[i] != NULL && !st_cpu_f32_rows(node->src[i]))
+            return false;
+    return node->dtype == SOTTO_F32 && st_tensor_is_contiguous(node);
+}
+
+static int64_t rows_at_once(const sotto_tensor *node)
+{
+    const int64_t width = node->src[0]->dim[0];
+    return width > 0 && width < ROW_UNIT_FLOATS ? ROW_UNIT_FLOATS / width : 1;
+}
+
+static void need_rows(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    (void)k;
+    need->n_phase = 1;
+    need->units[0] = node->dim[0] > 0 ? st_tensor_n_rows(node) : 0;
+}
+
+/* Row r of a source that broadcasts to `node`: dimensions of one element do not move. */
+static const float *broadcast_row(const sotto_tensor *t, const sotto_tensor *node, int64_t r)
+{
+    const int64_t i1 = r % node->dim[1], rest = r / node->dim[1], i2 = rest % node->dim[2], i3 = rest / node->dim[2];
+    const char *data = st_tensor_data(t);
+    data += t->dim[1] == 1 ? 0 : (size_t)i1 * t->stride[1];
+    data += t->dim[2] == 1 ? 0 : (size_t)i2 * t->stride[2];
+    data += t->dim[3] == 1 ? 0 : (size_t)i3 * t->stride[3];
+    return (const float *)(const void *)data;
+}
+
+static const float *source_row(const sotto_tensor *node, int64_t r)
+{
+    const sotto_tensor *x = node->src[0];
+    return (const float *)(const void *)st_cpu_row(x, st_tensor_data(x), r);
+}
+
+static float *result_row(const sotto_tensor *node, int64_t r)
+{
+    return (float *)st_tensor_data(node) + r * node->dim[0];
+}
+
+/* FOR_ROWS runs its statement for every row r of the node that this thread takes. */
+#define FOR_ROWS                                                                                      \
+    for (int64_t start = 0, count; (count = st_cpu_take(run, rows_at_once(node), &start)) > 0;)       \
+        for (int64_t r = start; r < start + count; r++)
+
+/* ---- norms, softmax, argmax, power ---- */
+
+static void run_layer_norm(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const float *w = st_tensor_data(node->src[1]), *b = st_tensor_data(node->src[2]);
+    FOR_ROWS run->k->layer_norm(source_row(node, r), w, b, node->params.f[0], node->dim[0], result_row(node, r));
+}
+
+static void run_rms_norm(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const float *w = st_tensor_data(node->src[1]);
+    FOR_ROWS run->k->rms_norm(source_row(node, r), w, node->params.f[0], node->dim[0], result_row(node, r));
+}
+
+static bool supports_softmax(const sotto_tensor *node)
+{
+    const sotto_tensor *mask = node->src[1];
+    return float_rows(node) && (mask == NULL || mask->dim[0] == node->dim[0]);
+}
+
+static void run_softmax(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const sotto_tensor *mask = node->src[1];
+    FOR_ROWS run->k->softmax(source_row(node, r), mask != NULL ? broadcast_row(mask, node, r) : NULL, node->params.f[0],
+                             node->dim[0], result_row(node, r));
+}
+
+static bool supports_argmax(const sotto_tensor *node)
+{
+    return st_cpu_f32_rows(node->src[0]) && node->dtype == SOTTO_I32 && st_tensor_is_contiguous(node);
+}
+
+static void need_argmax(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    (void)k;
+    need->n_phase = 1;
+    need->units[0] = sotto_tensor_count(node);
+}
+
+static void run_argmax(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    FOR_ROWS((int32_t *)st_tensor_data(node))[r] = (int32_t)run->k->argmax(source_row(node, r), node->src[0]->dim[0]);
+}
+
+static void run_power(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    FOR_ROWS run->k->power(source_row(node, r), source_row(node, r) + node->dim[0], result_row(node, r), node->dim[0]);
+}
+
+/* ---- elementwise ---- */
+
+static bool supports_pair(const sotto_tensor *node)
+{
+    const sotto_tensor *b = node->src[1];
+    return float_rows(node) && (b->dim[0] == node->dim[0] || b->dim[0] == 1);
+}
+
+static void run_add(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const sotto_tensor *b = node->src[1];
+    FOR_ROWS
+    {
+        const float *other = broadcast_row(b, node, r);
+        if (b->dim[0] == node->dim[0])
+            run->k->add(source_row(node, r), other, result_row(node, r), node->dim[0]);
+        else
+            run->k->add1(source_row(node, r), other[0], result_row(node, r), node->dim[0]);
+    }
+}
+
+static void run_mul(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const sotto_tensor *b = node->src[1];
+    FOR_ROWS
+    {
+        const float *other = broadcast_row(b, node, r);
+        if (b->dim[0] == node->dim[0])
+            run->k->mul(source_row(node, r), other, result_row(node, r), node->dim[0]);
+        else
+            run->k->scale(source_row(node, r), other[0], 0.0f, result_row(node, r), node->dim[0]);
+    }
+}
+
+static void run_scale(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    FOR_ROWS run->k->scale(source_row(node, r), node->params.f[0], node->params.f[1], result_row(node, r), node->dim[0]);
+}
+
+static void run_log10(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    FOR_ROWS run->k->log10(source_row(node, r), node->params.f[0], result_row(node, r), node->dim[0]);
+}
+
+#define MAP(NAME)                                                                        \
+    static void run_##NAME(st_cpu_run *run, const sotto_tensor *node, int phase)         \
+    {                                                                                    \
+        (void)phase;                                                                     \
+        FOR_ROWS run->k->NAME(source_row(node, r), result_row(node, r), node->dim[0]);   \
+    }                                                                                    \
+    const st_cpu_op st_cpu_op_##NAME = {float_rows, need_rows, run_##NAME};
+MAP(gelu)
+MAP(silu)
+MAP(relu)
+MAP(sigmoid)
+MAP(tanh)
+
+const st_cpu_op st_cpu_op_layer_norm = {float_rows, need_rows, run_layer_norm};
+const st_cpu_op st_cpu_op_rms_norm = {float_rows, need_rows, run_rms_norm};
+const st_cpu_op st_cpu_op_softmax = {supports_softmax, need_rows, run_softmax};
+const st_cpu_op st_cpu_op_argmax = {supports_argmax, need_argmax, run_argmax};
+const st_cpu_op st_cpu_op_power = {float_rows, need_rows, run_power};
+const st_cpu_op st_cpu_op_add = {supports_pair, need_rows, run_add};
+const st_cpu_op st_cpu_op_mul = {supports_pair, need_rows, run_mul};
+const st_cpu_op st_cpu_op_scale = {float_rows, need_rows, run_scale};
+const st_cpu_op st_cpu_op_log10 = {float_rows, need_rows, run_log10};

@@ -76,8 +76,6 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_download(sotto_store *store, 
                                                             sotto_error *err);
 /* Zero every tensor of a cache store. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_clear(sotto_store *store, sotto_error *err);
-/* Lets a graph use a tensor of a store as a leaf. */
-SOTTO_API sotto_tensor *sotto_graph_use(sotto_graph *g, sotto_tensor *stored);
 
 /* ---- plans ---- */
 

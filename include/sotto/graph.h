@@ -29,6 +29,8 @@ SOTTO_API void sotto_graph_free(sotto_graph *g);
 /* Leaves. An input is set by the caller before each run and keeps its value; dim[] is innermost first, n_dims 1..4. */
 SOTTO_API sotto_tensor *sotto_graph_input(sotto_graph *g, const char *name, sotto_dtype dtype, int n_dims,
                                           const int64_t *dim);
+/* A tensor of a store (backend.h) as a leaf. */
+SOTTO_API sotto_tensor *sotto_graph_use(sotto_graph *g, sotto_tensor *stored);
 /* Marks a result that the caller reads after a run. */
 SOTTO_API void sotto_graph_output(sotto_graph *g, sotto_tensor *t, const char *name);
 /* Nodes added after a barrier run after all nodes before it, and memory is never shared across it by nodes that

@@ -59,6 +59,7 @@ struct sotto_graph {
     int n_leaf, cap_leaf;
     int group;
     bool finished;
+    sotto_tensor poison; /* what failed builders return */
     char name[ST_NAME_SIZE];
 };
 

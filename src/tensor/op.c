@@ -1,0 +1,49 @@
+#include "tensor/op_impl.h"
+
+sotto_tensor *st_op_fail(sotto_graph *g, st_op op, const char *what, const sotto_tensor *a, const sotto_tensor *b)
+{
+    char sa[96] = "", sb[96] = "";
+    if (a)
+        st_tensor_shape_text(a, sa, sizeof sa);
+    if (b)
+        st_tensor_shape_text(b, sb, sizeof sb);
+    return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: %s (%s %s%s%s %s)", st_op_name(op), what, a ? sotto_dtype_name(a->dtype) : "none",
+                         sa, b ? " and " : "", b ? sotto_dtype_name(b->dtype) : "", sb);
+}
+
+sotto_tensor *st_op_node(sotto_graph *g, st_op op, sotto_dtype dtype, int n_dims, const int64_t *dim, sotto_tensor *const *src,
+                         int n_src)
+{
+    sotto_tensor *t = st_graph_new_node(g, op, dtype, n_dims, dim);
+    if (!(t->flags & ST_TENSOR_POISON))
+        for (int i = 0; i < n_src; i++)
+            t->src[i] = src[i];
+    return t;
+}
+
+bool st_op_is_rows_f32(const sotto_tensor *t)
+{
+    return t->dtype == SOTTO_F32 && !(t->flags & ST_TENSOR_MATRIX) && st_tensor_has_rows(t);
+}
+
+bool st_op_is_vector(const sotto_tensor *t, int64_t n)
+{
+    return t->dtype == SOTTO_F32 && sotto_tensor_count(t) == n && t->dim[0] == n && st_tensor_is_contiguous(t) &&
+           !(t->flags & ST_TENSOR_MATRIX);
+}
+
+bool st_op_same_shape(const sotto_tensor *a, const sotto_tensor *b)
+{
+    for (int i = 0; i < SOTTO_MAX_DIMS; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return true;
+}
+
+bool st_op_broadcasts(const sotto_tensor *a, const sotto_tensor *b)
+{
+    for (int i = 0; i < SOTTO_MAX_DIMS; i++)
+        if (b->dim[i] != a->dim[i] && b->dim[i] != 1)
+            return false;
+    return true;
+}

@@ -1,0 +1,68 @@
+#include "tensor/op_impl.h"
+
+static sotto_tensor *binary(sotto_graph *g, st_op op, sotto_tensor *a, sotto_tensor *b)
+{
+    sotto_tensor *const src[] = {a, b};
+    if (st_graph_poisoned(g, src, 2))
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: bad source", st_op_name(op));
+    if (a->dtype != SOTTO_F32 || b->dtype != SOTTO_F32 || ((a->flags | b->flags) & ST_TENSOR_MATRIX) || !st_op_broadcasts(a, b))
+        return st_op_fail(g, op, "expected f32, the second broadcasting to the first", a, b);
+    return st_op_node(g, op, SOTTO_F32, SOTTO_MAX_DIMS, a->dim, src, 2);
+}
+
+static sotto_tensor *unary(sotto_graph *g, st_op op, sotto_tensor *x, float a, float b)
+{
+    if (st_graph_poisoned(g, &x, 1))
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: bad source", st_op_name(op));
+    if (x->dtype != SOTTO_F32 || (x->flags & ST_TENSOR_MATRIX))
+        return st_op_fail(g, op, "expected f32", x, NULL);
+    sotto_tensor *y = st_op_node(g, op, SOTTO_F32, SOTTO_MAX_DIMS, x->dim, &x, 1);
+    y->params.f[0] = a;
+    y->params.f[1] = b;
+    return y;
+}
+
+sotto_tensor *sotto_add(sotto_graph *g, sotto_tensor *a, sotto_tensor *b)
+{
+    return binary(g, ST_OP_ADD, a, b);
+}
+
+sotto_tensor *sotto_mul(sotto_graph *g, sotto_tensor *a, sotto_tensor *b)
+{
+    return binary(g, ST_OP_MUL, a, b);
+}
+
+sotto_tensor *sotto_scale(sotto_graph *g, sotto_tensor *x, float a, float b)
+{
+    return unary(g, ST_OP_SCALE, x, a, b);
+}
+
+sotto_tensor *sotto_gelu(sotto_graph *g, sotto_tensor *x)
+{
+    return unary(g, ST_OP_GELU, x, 0, 0);
+}
+
+sotto_tensor *sotto_silu(sotto_graph *g, sotto_tensor *x)
+{
+    return unary(g, ST_OP_SILU, x, 0, 0);
+}
+
+sotto_tensor *sotto_relu(sotto_graph *g, sotto_tensor *x)
+{
+    return unary(g, ST_OP_RELU, x, 0, 0);
+}
+
+sotto_tensor *sotto_sigmoid(sotto_graph *g, sotto_tensor *x)
+{
+    return unary(g, ST_OP_SIGMOID, x, 0, 0);
+}
+
+sotto_tensor *sotto_tanh(sotto_graph *g, sotto_tensor *x)
+{
+    return unary(g, ST_OP_TANH, x, 0, 0);
+}
+
+sotto_tensor *sotto_log10(sotto_graph *g, sotto_tensor *x, float floor)
+{
+    return unary(g, ST_OP_LOG10, x, floor, 0);
+}

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "audio_impl.h"
 #include "base/file.h"
@@ -86,6 +87,51 @@ static bool is_wav(const unsigned char *head, size_t n)
     return n < 12 || memcmp(head + 8, "WAVE", 4) == 0;
 }
 
+static int64_t file_read(void *user, void *buffer, size_t n)
+{
+    FILE *f = user;
+    /* Small requests, so that a slow pipe is decoded while it is written. */
+    const size_t want = n < 4096 ? n : 4096;
+    const size_t got = fread(buffer, 1, want, f);
+    return got == 0 && ferror(f) ? -1 : (int64_t)got;
+}
+
+static int64_t file_seek(void *user, int64_t position)
+{
+    return fseeko(user, (off_t)position, SEEK_SET) == 0 ? 0 : -1;
+}
+
+static void file_close(void *user)
+{
+    fclose(user);
+}
+
+/* An MP4 file often has its index at the end, so one from a pipe goes through a temporary file. */
+static sotto_status spool(st_stream *s, sotto_error *err)
+{
+    unsigned char buffer[4096];
+    FILE *f = tmpfile();
+    size_t n;
+    if (!f)
+        return st_fail(err, SOTTO_E_IO, "cannot make a temporary file: %s", strerror(errno));
+    while ((n = st_stream_read(s, buffer, sizeof buffer)) > 0)
+        if (fwrite(buffer, 1, n, f) != n) {
+            st_fail(err, SOTTO_E_IO, "cannot write a temporary file: %s", strerror(errno));
+            fclose(f);
+            return SOTTO_E_IO;
+        }
+    const int64_t size = s->position;
+    if (s->failed || fseeko(f, (off_t)s->n_head, SEEK_SET) != 0) {
+        fclose(f);
+        return st_fail(err, SOTTO_E_IO, "reading failed: %s", strerror(errno));
+    }
+    if (s->source.close)
+        s->source.close(s->source.user);
+    s->source = (st_audio_source){.read = file_read, .seek = file_seek, .close = file_close, .user = f, .size = size};
+    s->position = 0;
+    return SOTTO_OK;
+}
+
 static sotto_status choose(st_audio *a, const char *raw, sotto_error *err)
 {
     st_stream *s = &a->stream;
@@ -111,6 +157,8 @@ static sotto_status choose(st_audio *a, const char *raw, sotto_error *err)
         s->position = 0;
         return st_audio_open_ffmpeg(&a->context, &a->decoder, &second) == SOTTO_OK ? SOTTO_OK : status;
     }
+    if (!s->source.seek && n >= 8 && memcmp(head + 4, "ftyp", 4) == 0)
+        ST_TRY(spool(s, err));
     return st_audio_open_ffmpeg(&a->context, &a->decoder, err);
 }
 
@@ -142,23 +190,14 @@ sotto_status st_audio_open_source_take(const st_audio_source *source, const char
     return SOTTO_OK;
 }
 
-static int64_t file_read(void *user, void *buffer, size_t n)
+/* A regular file, read from its start. */
+static void give_seek(st_audio_source *source, FILE *f)
 {
-    FILE *f = user;
-    /* Small requests, so that a slow pipe is decoded while it is written. */
-    const size_t want = n < 4096 ? n : 4096;
-    const size_t got = fread(buffer, 1, want, f);
-    return got == 0 && ferror(f) ? -1 : (int64_t)got;
-}
-
-static int64_t file_seek(void *user, int64_t position)
-{
-    return fseeko(user, (off_t)position, SEEK_SET) == 0 ? 0 : -1;
-}
-
-static void file_close(void *user)
-{
-    fclose(user);
+    struct stat st;
+    if (fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) && ftello(f) == 0) {
+        source->size = (int64_t)st.st_size;
+        source->seek = file_seek;
+    }
 }
 
 sotto_status st_audio_open(const char *path, const char *raw, const sotto_logger *logger, st_audio **out, sotto_error *err)
@@ -167,21 +206,17 @@ sotto_status st_audio_open(const char *path, const char *raw, const sotto_logger
     st_audio_source source = {.read = file_read, .size = -1};
     if (strcmp(path, "-") == 0) {
         source.user = stdin;
+        give_seek(&source, stdin);
         return st_audio_open_source_take(&source, "standard input", raw, logger, out, err);
     }
-    const st_path_kind kind = st_path_kind_of(path);
-    if (kind == ST_PATH_FOLDER)
+    if (st_path_kind_of(path) == ST_PATH_FOLDER)
         return st_fail(err, SOTTO_E_IO, "%s: is a folder, expected a recording", path);
     FILE *f = fopen(path, "rb");
     if (!f)
         return st_fail(err, errno == ENOENT ? SOTTO_E_NOT_FOUND : SOTTO_E_IO, "%s: %s", path, strerror(errno));
     source.user = f;
     source.close = file_close;
-    if (kind == ST_PATH_FILE && fseeko(f, 0, SEEK_END) == 0) {
-        source.size = (int64_t)ftello(f);
-        source.seek = file_seek;
-        rewind(f);
-    }
+    give_seek(&source, f);
     return st_audio_open_source_take(&source, path, raw, logger, out, err);
 }
 

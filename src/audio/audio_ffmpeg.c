@@ -8,8 +8,8 @@
 #include <libavformat/avformat.h>
 #include <libavutil/channel_layout.h>
 #include <libavutil/log.h>
-#include <libavutil/opt.h>
 #include <libswresample/swresample.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,8 +218,9 @@ static sotto_status ff_fill(ff_state *f, sotto_error *err)
         st_log(f->context.logger, SOTTO_LOG_WARNING, "%s: %lld samples are not finite numbers and count as zero",
                f->context.name, (long long)f->n_not_finite);
     f->n_not_finite = f->drained ? 0 : f->n_not_finite;
-    if (f->drained && f->n_decoded == 0 && f->n_bad)
-        return st_fail(err, SOTTO_E_FORMAT, "nothing of the %s audio could be decoded", f->codec->codec->name);
+    if (f->drained && f->n_decoded == 0)
+        return st_fail(err, SOTTO_E_FORMAT, "%s: nothing of its %s audio could be decoded", f->format->iformat->long_name,
+                       f->codec->codec->name);
     f->n_bad = f->drained ? 0 : f->n_bad;
     return SOTTO_OK;
 }
@@ -256,10 +257,12 @@ static sotto_status open_streams(ff_state *f, sotto_error *err)
     f->format->pb = f->io;
     const char *looks = st_audio_sniff(s->head, s->n_head);
     int code = avformat_open_input(&f->format, NULL, NULL, NULL);
-    if (code == AVERROR_INVALIDDATA)
-        return st_fail(err, SOTTO_E_FORMAT, "not a recording: looks like %s", looks);
-    if (code < 0)
+    if (s->failed)
+        return st_fail(err, SOTTO_E_IO, "reading failed: %s", strerror(errno));
+    if (code == AVERROR(ENOMEM))
         return ff_fail(err, code, looks);
+    if (code < 0)
+        return st_fail(err, SOTTO_E_FORMAT, "not a recording that can be read: looks like %s", looks);
     code = avformat_find_stream_info(f->format, NULL);
     if (code < 0)
         return ff_fail(err, code, f->format->iformat->long_name);

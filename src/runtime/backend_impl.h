@@ -4,24 +4,10 @@
 #define SOTTO_SRC_RUNTIME_BACKEND_IMPL_H
 
 #include "sotto/backend.h"
+#include "tensor/buffer.h"
 #include "tensor/tensor_impl.h"
 
 #define ST_BACKEND_API_VERSION 1u
-
-typedef enum st_buffer_usage {
-    ST_BUFFER_WEIGHTS = 0,
-    ST_BUFFER_CACHE = 1,
-    ST_BUFFER_COMPUTE = 2
-} st_buffer_usage;
-
-/* A range of device memory. Shared by the backends of one device that agree on its layout. */
-typedef struct st_buffer {
-    const struct st_backend_impl *impl;
-    st_buffer_usage usage;
-    size_t size;
-    void *host;   /* address when the memory is the host's, else NULL */
-    void *handle; /* the backend's own */
-} st_buffer;
 
 typedef struct st_buffer_traits {
     size_t alignment; /* of every tensor's offset; power of two */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "runtime/backend_impl.h"
+#include "tensor/buffer.h"
 #include "tensor/tensor_impl.h"
 
 static const char *const op_names[] = {

@@ -30,7 +30,7 @@ typedef struct st_op_params {
     int32_t act;    /* sotto_activation */
 } st_op_params;
 
-struct st_buffer; /* runtime/backend_impl.h */
+struct st_buffer; /* buffer.h */
 
 struct sotto_tensor {
     sotto_dtype dtype;

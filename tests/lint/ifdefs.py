@@ -1,5 +1,5 @@
-"""Conditional compilation lives in src/base and src/backends. Elsewhere only include guards, __cplusplus, the compiled-in
-rows of a list and the one switch for the FFmpeg libraries are allowed."""
+"""Conditional compilation lives in src/base and src/backends. Elsewhere only include guards, __cplusplus and the
+compiled-in rows of a list are allowed; optional parts are files of their own that the build picks."""
 import re
 import common
 
@@ -10,7 +10,6 @@ ALLOWED = [
     (re.compile(r"^include/sotto/base\.h$"),
      re.compile(r"^(defined\((_WIN32|SOTTO_BUILD_SHARED|SOTTO_USE_SHARED|__GNUC__)\)\s*)+$")),
     (re.compile(r"^src/runtime/backends\.inc$"), re.compile(r"^SOTTO_NO_[A-Z]+$")),
-    (re.compile(r"^(programs|src/audio)/"), re.compile(r"^(defined\()?SOTTO_HAVE_FFMPEG\)?$")),
 ]
 
 

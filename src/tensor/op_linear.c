@@ -1,9 +1,8 @@
-#include "sotto/quant.h"
 #include "tensor/op_impl.h"
 
 static bool is_weight(const sotto_tensor *w)
 {
-    return w->dim[2] == 1 && w->dim[3] == 1 && sotto_dtype_can_pack(w->dtype) &&
+    return w->dim[2] == 1 && w->dim[3] == 1 && st_op_is_weight_type(w->dtype) &&
            ((w->flags & ST_TENSOR_MATRIX) || st_tensor_is_contiguous(w));
 }
 

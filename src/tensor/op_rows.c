@@ -1,4 +1,3 @@
-#include "sotto/quant.h"
 #include "tensor/op_impl.h"
 
 static bool is_rows_list(const sotto_tensor *t)
@@ -11,7 +10,7 @@ sotto_tensor *sotto_get_rows(sotto_graph *g, sotto_tensor *table, sotto_tensor *
     sotto_tensor *const src[] = {table, rows};
     if (st_graph_poisoned(g, src, 2))
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "get_rows: bad source");
-    if (!sotto_dtype_can_pack(table->dtype) || !st_tensor_has_rows(table) || table->dim[2] != 1 || table->dim[3] != 1 ||
+    if (!st_op_is_weight_type(table->dtype) || !st_tensor_has_rows(table) || table->dim[2] != 1 || table->dim[3] != 1 ||
         !is_rows_list(rows))
         return st_op_fail(g, ST_OP_GET_ROWS, "expected a table of rows and an i32 list", table, rows);
     const int64_t dim[2] = {table->dim[0], rows->dim[0]};

@@ -205,6 +205,11 @@ typedef struct sotto_whisper_timings {
 } sotto_whisper_timings;
 SOTTO_API void sotto_whisper_get_timings(const sotto_whisper_session *session, sotto_whisper_timings *out);
 
+/* One of the session's graphs, "mel", "encode" or "decode" (a step of all sequences), in Graphviz's language. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_write_dot(const sotto_whisper_session *session, const char *graph,
+                                                               void (*write)(void *user, const char *text, size_t n),
+                                                               void *user, sotto_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -199,6 +199,11 @@ void st_frontend_window(const st_frontend *f, int64_t first, int64_t end, float 
     memset(out + n * f->n_mels, 0, (size_t)((ST_WINDOW_FRAMES - n) * f->n_mels) * sizeof *out);
 }
 
+const sotto_plan *st_frontend_plan(const st_frontend *f)
+{
+    return f->plan;
+}
+
 uint64_t st_frontend_plan_bytes(const st_frontend *f)
 {
     return sotto_plan_bytes(f->plan);

@@ -26,6 +26,7 @@ void st_frontend_drop(st_frontend *f, int64_t frame);
 /* Frames [first, first + 3000) as [3000, n_mels]; those at or after the smaller of `end` and the frames ready are zero, as
  * the original pads. */
 void st_frontend_window(const st_frontend *f, int64_t first, int64_t end, float *out);
+const sotto_plan *st_frontend_plan(const st_frontend *f);
 uint64_t st_frontend_plan_bytes(const st_frontend *f);
 double st_frontend_seconds(const st_frontend *f);
 

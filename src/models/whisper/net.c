@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "models/whisper/cells.h"
 #include "models/whisper/graphs.h"
 
@@ -43,7 +42,6 @@ struct st_net {
     int32_t *rows; /* scratch of inputs: 7 lists of rows_cap */
     int64_t rows_cap;
     sotto_run_options run;
-    st_net_times times;
     bool output_valid;
 };
 
@@ -214,9 +212,11 @@ st_net_bytes st_net_get_bytes(const st_net *net)
     return b;
 }
 
-st_net_times st_net_get_times(const st_net *net)
+const sotto_plan *st_net_plan(const st_net *net, const char *name)
 {
-    return net->times;
+    if (strcmp(name, "encode") == 0)
+        return net->encode_plan;
+    return strcmp(name, "decode") == 0 ? net->plans[0].plan : NULL; /* the first was made for all sequences */
 }
 
 sotto_status st_net_encoder_output(st_net *net, float *out, sotto_error *err)
@@ -249,7 +249,6 @@ static sotto_status encode_outside(st_net *net, const float *log_mel, sotto_erro
 static sotto_status encode(void *ctx, const float *log_mel, sotto_error *err)
 {
     st_net *net = ctx;
-    const double start = st_time_now();
     ST_TRY(st_net_set_audio_ctx(net, net->n_ctx, err)); /* the encoder may have been replaced */
     if (net->encode_is_own) {
         const size_t bytes = 2 * (size_t)net->n_ctx * (size_t)net->m->h.n_mels * sizeof *log_mel;
@@ -258,8 +257,6 @@ static sotto_status encode(void *ctx, const float *log_mel, sotto_error *err)
         ST_TRY(encode_outside(net, log_mel, err));
     ST_TRY(sotto_plan_run(net->encode_plan, &net->run, err));
     net->output_valid = true;
-    net->times.encode_s += st_time_now() - start;
-    net->times.n_encode++;
     return SOTTO_OK;
 }
 
@@ -322,7 +319,6 @@ static sotto_status set_lists(st_net *net, const decode_plan *p, const row_lists
 static sotto_status decode(void *ctx, const st_row *rows, int n_rows, float *logits, sotto_error *err)
 {
     st_net *net = ctx;
-    const double start = st_time_now();
     if (n_rows < 1 || n_rows > net->rows_cap - PROMPT_STEP)
         return st_fail(err, SOTTO_E_ARGUMENT, "decode: %d rows, expected 1 to %lld", n_rows,
                        (long long)net->rows_cap - PROMPT_STEP);
@@ -346,14 +342,6 @@ static sotto_status decode(void *ctx, const st_row *rows, int n_rows, float *log
     const size_t bytes = (size_t)n_want * (size_t)net->m->h.n_vocab * sizeof *logits;
     if (n_want > 0)
         ST_TRY(sotto_plan_get(p->plan, p->io.logits, 0, logits, bytes, err));
-    const double seconds = st_time_now() - start;
-    if (n_want == n_rows) {
-        net->times.decode_s += seconds;
-        net->times.n_decode++;
-    } else {
-        net->times.prompt_s += seconds;
-        net->times.n_prompt++;
-    }
     return SOTTO_OK;
 }
 

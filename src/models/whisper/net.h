@@ -32,11 +32,8 @@ typedef struct st_net_bytes {
 } st_net_bytes;
 st_net_bytes st_net_get_bytes(const st_net *net);
 
-typedef struct st_net_times {
-    double encode_s, decode_s, prompt_s;
-    int64_t n_encode, n_decode, n_prompt;
-} st_net_times;
-st_net_times st_net_get_times(const st_net *net);
+/* "encode" or "decode" (a step of all sequences); NULL for another name. */
+const sotto_plan *st_net_plan(const st_net *net, const char *name);
 
 /* The last window's encoder output [n_ctx, D], for tests and tools; SOTTO_E_UNSUPPORTED after another plan has run. */
 sotto_status st_net_encoder_output(st_net *net, float *out, sotto_error *err);

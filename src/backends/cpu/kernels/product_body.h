@@ -19,15 +19,17 @@ INL void product_columns(int rows, const float *a, const float *b, int chunks, f
         UNROLL for (int v = 0; v < ST_NV; v++)
             c[r][v] = first ? v_zero() : v_load(acc + tile_at(rows, r, column + v * VL));
     b += column;
-    for (int i = 0; i < chunks; i++, a += 16 * rows, b += 16 * ST_CPU_PANEL) {
-        UNROLL for (int k = 0; k < 16; k++) {
-            vf w[ST_NV];
-            UNROLL for (int v = 0; v < ST_NV; v++)
-                w[v] = v_load(b + k * ST_CPU_PANEL + v * VL);
-            UNROLL for (int r = 0; r < rows; r++) {
-                const vf x = v_set1(a[r * 16 + k]);
+    for (int i = 0; i < chunks; i++, a += 16 * (rows - 1)) {
+        for (int four = 0; four < 4; four++, a += 4, b += 4 * ST_CPU_PANEL) {
+            UNROLL for (int k = 0; k < 4; k++) {
+                vf w[ST_NV];
                 UNROLL for (int v = 0; v < ST_NV; v++)
-                    c[r][v] = v_fma(w[v], x, c[r][v]);
+                    w[v] = v_load(b + k * ST_CPU_PANEL + v * VL);
+                UNROLL for (int r = 0; r < rows; r++) {
+                    const vf x = v_set1(a[r * 16 + k]);
+                    UNROLL for (int v = 0; v < ST_NV; v++)
+                        c[r][v] = v_fma(w[v], x, c[r][v]);
+                }
             }
         }
     }

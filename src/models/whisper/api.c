@@ -104,8 +104,8 @@ sotto_status sotto_whisper_model_open_reader(const sotto_reader *reader, const s
     *out = NULL;
     if (!reader || !reader->read)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_model_open_reader: reader has no read()");
-    uint8_t *data;
-    size_t size;
+    uint8_t *data = NULL;
+    size_t size = 0;
     ST_TRY(read_all(reader, &data, &size, err));
     const sotto_status status = sotto_whisper_model_open_memory(data, size, options, out, err);
     st_free(data);

@@ -11,9 +11,7 @@
 
 #include <cmocka.h>
 
-#include "golden_support.h"
-#include "models/whisper/frontend.h"
-#include "models/whisper/net.h"
+#include "parts_support.h"
 
 #define MEL_BOUND 1e-4
 #define ENCODER_BOUND 2e-3 /* relative to the norm */
@@ -27,36 +25,6 @@ static const char *const names[] = {
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static sotto_whisper_model *model;
-
-/* The parts of a session, taken apart. */
-typedef struct parts {
-    sotto_backend *backend;
-    sotto_arena *arena;
-    st_frontend *frontend;
-    st_net *net;
-    st_engine engine;
-} parts;
-
-static parts open_parts(void)
-{
-    sotto_error err;
-    parts p;
-    const sotto_backend_options o = {0};
-    if (sotto_backend_open(&o, &p.backend, &err) || sotto_arena_create(p.backend, &p.arena, &err) ||
-        st_frontend_create(model, p.backend, p.arena, &p.frontend, &err) ||
-        st_net_create(model, p.backend, p.arena, 5, &p.net, &err))
-        fail_msg("%s", err.text);
-    p.engine = st_net_engine(p.net);
-    return p;
-}
-
-static void close_parts(parts *p)
-{
-    st_net_free(p->net);
-    st_frontend_free(p->frontend);
-    sotto_arena_free(p->arena);
-    sotto_backend_free(p->backend);
-}
 
 static double check_mel(const golden *g, const float *mel, int n_mels)
 {
@@ -72,58 +40,30 @@ static double check_mel(const golden *g, const float *mel, int n_mels)
     return worst;
 }
 
-static double check_encoder(const golden *g, const float *out, int d)
+/* The same order of the most likely tokens but for near-ties. */
+static void check_order(const golden *g, const float *logits)
 {
-    json_t *entry = golden_at(g->json, "encoder"), *rows = golden_at(entry, "rows");
-    int64_t n;
-    const float *want = golden_floats(g, golden_at(entry, "values"), &n);
-    double error = 0, norm = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const int64_t row = json_integer_value(json_array_get(rows, i));
-        for (int k = 0; k < d; k++) {
-            const double w = want[(int64_t)i * d + k], e = out[row * d + k] - w;
-            error += e * e;
-            norm += w * w;
-        }
-    }
-    return sqrt(error / norm);
+    int32_t top[64];
+    const int n = parts_ids(golden_at(golden_at(g->json, "first_logits"), "top_ids"), top, 64);
+    for (int i = 0; i + 1 < n; i++)
+        assert_true(logits[top[i]] > logits[top[i + 1]] - 2 * LOGIT_BOUND);
 }
 
-static double check_logits(const golden *g, const float *logits)
+static double check_logits(const parts *p, const golden *g, float *logits)
 {
-    json_t *entry = golden_at(g->json, "first_logits"), *ids = golden_at(entry, "ids");
-    int64_t n;
-    const float *want = golden_floats(g, golden_at(entry, "values"), &n);
-    double worst = 0;
-    for (size_t i = 0; i < json_array_size(ids); i++)
-        worst = fmax(worst, fabs((double)logits[json_integer_value(json_array_get(ids, i))] - (double)want[i]));
-    json_t *top = golden_at(entry, "top_ids");
-    for (size_t i = 0; i + 1 < json_array_size(top); i++) {
-        const float a = logits[json_integer_value(json_array_get(top, i))];
-        const float b = logits[json_integer_value(json_array_get(top, i + 1))];
-        assert_true(a > b - 2 * LOGIT_BOUND); /* the same order but for near-ties */
-    }
-    return worst;
-}
-
-static void first_logits(const parts *p, const golden *g, float *logits)
-{
-    json_t *prompt = golden_at(golden_at(g->json, "first_logits"), "prompt");
-    st_row rows[16];
-    const int n = (int)json_array_size(prompt);
-    for (int i = 0; i < n; i++)
-        rows[i] = (st_row){(int32_t)json_integer_value(json_array_get(prompt, (size_t)i)), i, 0, i == n - 1};
-    sotto_error err;
-    p->engine.reset(p->engine.ctx);
-    if (p->engine.decode(p->engine.ctx, rows, n, logits, &err))
-        fail_msg("%s", err.text);
+    json_t *entry = golden_at(g->json, "first_logits");
+    int32_t prompt[16];
+    const int n = parts_ids(golden_at(entry, "prompt"), prompt, 16);
+    parts_logits(p, prompt, n, logits);
+    check_order(g, logits);
+    return parts_logit_error(g, entry, logits);
 }
 
 static void mel_encoder_and_first_logits(void **state)
 {
     (void)state;
     const int n_mels = model->h.n_mels, d = model->h.n_audio_state;
-    parts p = open_parts();
+    parts p = parts_open(model, NULL);
     float *mel = malloc(sizeof *mel * ST_WINDOW_FRAMES * (size_t)n_mels);
     float *out = malloc(sizeof *out * (size_t)model->h.n_audio_ctx * (size_t)d);
     float *logits = malloc(sizeof *logits * (size_t)model->h.n_vocab);
@@ -140,8 +80,7 @@ static void mel_encoder_and_first_logits(void **state)
             st_frontend_window(p.frontend, 0, ST_WINDOW_FRAMES, mel);
             if (p.engine.encode(p.engine.ctx, mel, &err) || st_net_encoder_output(p.net, out, &err))
                 fail_msg("%s", err.text);
-            first_logits(&p, &g, logits);
-            const double m = check_mel(&g, mel, n_mels), e = check_encoder(&g, out, d), l = check_logits(&g, logits);
+            const double m = check_mel(&g, mel, n_mels), e = parts_encoder_error(&g, out, d), l = check_logits(&p, &g, logits);
             printf("%-14s mel %.1e (<= %.0e), encoder %.1e (<= %.0e), first logits %.1e (<= %.2f)\n", names[i], m, MEL_BOUND, e,
                    ENCODER_BOUND, l, LOGIT_BOUND);
             assert_true(m <= MEL_BOUND && e <= ENCODER_BOUND && l <= LOGIT_BOUND);
@@ -153,7 +92,7 @@ static void mel_encoder_and_first_logits(void **state)
     free(mel);
     free(out);
     free(logits);
-    close_parts(&p);
+    parts_close(&p);
     if (done == 0)
         skip();
 }

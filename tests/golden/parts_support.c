@@ -1,0 +1,78 @@
+#include "parts_support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+parts parts_open(const sotto_whisper_model *model, const char *cpu_level)
+{
+    sotto_error err;
+    parts p;
+    const sotto_backend_options o = {.cpu_level = cpu_level};
+    if (sotto_backend_open(&o, &p.backend, &err) || sotto_arena_create(p.backend, &p.arena, &err) ||
+        st_frontend_create(model, p.backend, p.arena, &p.frontend, &err) ||
+        st_net_create(model, p.backend, p.arena, 5, &p.net, &err))
+        fail_msg("%s", err.text);
+    p.engine = st_net_engine(p.net);
+    return p;
+}
+
+void parts_close(parts *p)
+{
+    st_net_free(p->net);
+    st_frontend_free(p->frontend);
+    sotto_arena_free(p->arena);
+    sotto_backend_free(p->backend);
+}
+
+void parts_logits(const parts *p, const int32_t *tokens, int n, float *logits)
+{
+    st_row rows[448];
+    assert_true(n <= 448);
+    for (int i = 0; i < n; i++)
+        rows[i] = (st_row){.token = tokens[i], .pos = i, .seq = 0, .want_logits = i == n - 1};
+    sotto_error err;
+    p->engine.reset(p->engine.ctx);
+    if (p->engine.decode(p->engine.ctx, rows, n, logits, &err))
+        fail_msg("%s", err.text);
+}
+
+double parts_encoder_error(const golden *g, const float *out, int d)
+{
+    json_t *entry = golden_at(g->json, "encoder"), *rows = golden_at(entry, "rows");
+    int64_t n;
+    const float *want = golden_floats(g, golden_at(entry, "values"), &n);
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const int64_t row = json_integer_value(json_array_get(rows, i));
+        for (int k = 0; k < d; k++) {
+            const double w = want[(int64_t)i * d + k], e = out[row * d + k] - w;
+            error += e * e;
+            norm += w * w;
+        }
+    }
+    return sqrt(error / norm);
+}
+
+double parts_logit_error(const golden *g, json_t *entry, const float *logits)
+{
+    json_t *ids = golden_at(entry, "ids");
+    int64_t n;
+    const float *want = golden_floats(g, golden_at(entry, "values"), &n);
+    double worst = 0;
+    for (size_t i = 0; i < json_array_size(ids); i++)
+        worst = fmax(worst, fabs((double)logits[json_integer_value(json_array_get(ids, i))] - (double)want[i]));
+    return worst;
+}
+
+int parts_ids(json_t *array, int32_t *out, int cap)
+{
+    int n = 0;
+    for (size_t i = 0; i < json_array_size(array) && n < cap; i++)
+        out[n++] = (int32_t)json_integer_value(json_array_get(array, i));
+    return n;
+}

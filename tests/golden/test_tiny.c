@@ -1,0 +1,183 @@
+/* Small seeded models in every layout and format against the original: each has the same weights, exactly, so one golden
+ * serves all. The files are made by tools/make_tiny_models.py into the build folder. */
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "parts_support.h"
+
+#define ENCODER_BOUND 2e-3
+#define LOGIT_BOUND 0.05
+#define MARGIN 0.1 /* steps whose two best are closer than twice the logit bound prove nothing */
+
+#define FOLDER SOTTO_BUILD_DIR "/tiny"
+
+static const char *const variants[] = {"tiny-multilingual", "tiny-english", "tiny-large-v3"};
+
+static uint64_t splitmix64(uint64_t seed, uint64_t i)
+{
+    uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/* The golden's input, [n_mels, 3000] there, as the engine takes it. */
+static float *make_mel(const golden *g, int n_mels)
+{
+    const uint64_t seed = (uint64_t)json_integer_value(golden_at(g->json, "mel_seed"));
+    float *mel = malloc(sizeof *mel * (size_t)n_mels * ST_WINDOW_FRAMES);
+    for (int b = 0; b < n_mels; b++)
+        for (int f = 0; f < ST_WINDOW_FRAMES; f++) {
+            const uint64_t v = (splitmix64(seed, (uint64_t)b * ST_WINDOW_FRAMES + (uint64_t)f) >> 33) % 257;
+            mel[f * n_mels + b] = (float)((double)v - 128) / 128;
+        }
+    return mel;
+}
+
+static int argmax(const float *x, int n)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
+/* Plain argmax, one row a step, as a decoder goes. */
+static int check_argmax(const parts *p, const golden *g, float *logits, int n_vocab)
+{
+    int32_t tokens[64], prompt[16];
+    const int n = parts_ids(golden_at(g->json, "argmax_tokens"), tokens, 64);
+    const int n_prompt = parts_ids(golden_at(g->json, "prompt"), prompt, 16);
+    json_t *margins = golden_at(g->json, "argmax_margins");
+    int compared = 0;
+    parts_logits(p, prompt, n_prompt, logits);
+    for (int i = 0; i < n; i++) {
+        if (json_number_value(json_array_get(margins, (size_t)i)) > MARGIN) {
+            assert_int_equal(argmax(logits, n_vocab), tokens[i]);
+            compared++;
+        }
+        const st_row row = {.token = tokens[i], .pos = n_prompt + i, .seq = 0, .want_logits = true};
+        sotto_error err;
+        if (p->engine.decode(p->engine.ctx, &row, 1, logits, &err))
+            fail_msg("%s", err.text);
+    }
+    return compared;
+}
+
+static double check_forced(const parts *p, const golden *g, float *logits)
+{
+    int32_t tokens[448];
+    int n = parts_ids(golden_at(g->json, "prompt"), tokens, 448);
+    n += parts_ids(golden_at(g->json, "forced_tokens"), tokens + n, 448 - n);
+    parts_logits(p, tokens, n, logits);
+    return parts_logit_error(g, golden_at(g->json, "forced_logits"), logits);
+}
+
+static void check_model(const char *path, const golden *g, const char *cpu_level)
+{
+    sotto_error err;
+    sotto_whisper_model *model;
+    if (sotto_whisper_model_open(path, NULL, &model, &err))
+        fail_msg("%s", err.text);
+    const int d = model->h.n_audio_state;
+    parts p = parts_open(model, cpu_level);
+    float *mel = make_mel(g, model->h.n_mels), *logits = malloc(sizeof *logits * (size_t)model->h.n_vocab);
+    float *out = malloc(sizeof *out * (size_t)model->h.n_audio_ctx * (size_t)d);
+    if (p.engine.encode(p.engine.ctx, mel, &err) || st_net_encoder_output(p.net, out, &err))
+        fail_msg("%s", err.text);
+    const double e = parts_encoder_error(g, out, d), f = check_forced(&p, g, logits);
+    const int compared = check_argmax(&p, g, logits, model->h.n_vocab);
+    printf("%-40s %-8s encoder %.1e (<= %.0e), logits %.1e (<= %.2f), %d tokens equal\n", strrchr(path, '/') + 1,
+           cpu_level ? cpu_level : "auto", e, ENCODER_BOUND, f, LOGIT_BOUND, compared);
+    assert_true(e <= ENCODER_BOUND && f <= LOGIT_BOUND && compared >= 8);
+    free(mel);
+    free(logits);
+    free(out);
+    parts_close(&p);
+    sotto_whisper_model_free(model);
+}
+
+static void check_variant(const char *variant)
+{
+    golden g = golden_open("tiny", variant);
+    DIR *folder = opendir(FOLDER);
+    assert_non_null(folder);
+    int done = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (strncmp(entry->d_name, variant, strlen(variant)) != 0)
+            continue;
+        char path[1024];
+        snprintf(path, sizeof path, FOLDER "/%s", entry->d_name);
+        check_model(path, &g, NULL);
+        done++;
+    }
+    closedir(folder);
+    golden_close(&g);
+    assert_true(done >= 10);
+}
+
+static void multilingual_layouts(void **state)
+{
+    (void)state;
+    check_variant(variants[0]);
+}
+
+static void english_layouts(void **state)
+{
+    (void)state;
+    check_variant(variants[1]);
+}
+
+static void large_v3_layouts(void **state)
+{
+    (void)state;
+    check_variant(variants[2]);
+}
+
+static void every_cpu_level(void **state)
+{
+    (void)state;
+    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "neon"};
+    golden g = golden_open("tiny", variants[0]);
+    int done = 0;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        const sotto_backend_options o = {.cpu_level = levels[i]};
+        sotto_backend *backend;
+        if (sotto_backend_open(&o, &backend, NULL) != SOTTO_OK) {
+            printf("skipped: this machine has no level %s\n", levels[i]);
+            continue;
+        }
+        sotto_backend_free(backend);
+        check_model(FOLDER "/tiny-multilingual-ggml-f16.bin", &g, levels[i]);
+        done++;
+    }
+    golden_close(&g);
+    assert_true(done > 0);
+}
+
+int main(void)
+{
+    DIR *folder = opendir(FOLDER);
+    if (!folder) {
+        printf("skipped: " FOLDER " has not been made (tools/make_tiny_models.py needs Python with numpy)\n");
+        return 77;
+    }
+    closedir(folder);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(multilingual_layouts),
+        cmocka_unit_test(english_layouts),
+        cmocka_unit_test(large_v3_layouts),
+        cmocka_unit_test(every_cpu_level),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -156,23 +156,23 @@ static bool is_blank(const st_slicer *s, size_t first, size_t end)
     return n == 0;
 }
 
-/* Segments without length or text are dropped; one whose bytes all finish the character before belongs to its segment. */
+/* Segments without length or text are dropped; one that only finishes the character before belongs to that one's segment. */
 static void place_texts(st_slicer *s)
 {
     int kept = 0;
     for (int i = 0; i < s->n_slices; i++) {
         st_slice c = s->slices[i];
-        const bool had_bytes = s->offset[c.end] > s->offset[c.first];
         c.text_first = whole_character(s, s->offset[c.first]);
         c.text_end = whole_character(s, s->offset[c.end]);
-        if (had_bytes && c.text_first >= c.text_end && kept > 0) {
+        const bool finishes = c.text_first > s->offset[c.first] && s->offset[c.end] > s->offset[c.first];
+        const bool blank = c.text_first >= c.text_end || is_blank(s, c.text_first, c.text_end);
+        if (blank && finishes && kept > 0) {
             s->slices[kept - 1].end = c.end;
+            s->slices[kept - 1].text_end = c.text_end;
             s->slices[kept - 1].stop = c.stop;
-            continue;
+        } else if (!blank && c.start != c.stop) {
+            s->slices[kept++] = c;
         }
-        if (c.start == c.stop || c.text_first >= c.text_end || is_blank(s, c.text_first, c.text_end))
-            continue;
-        s->slices[kept++] = c;
     }
     s->n_slices = kept;
 }

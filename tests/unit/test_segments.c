@@ -204,6 +204,8 @@ static void joined_segments_are_the_text(void **state)
             }
             list[count++] = -time - 11;
             slice(list, count, true, 0, 3000, limit, false);
+            /* a segment of the one space is left out, as in the original */
+            const bool lone_space = (cuts >> (n - 3) & 1) && (cuts >> (n - 2) & 1);
             char joined[64] = "";
             int tokens = 0;
             double last = 0;
@@ -213,11 +215,9 @@ static void joined_segments_are_the_text(void **state)
                 assert_true(st_utf8_valid(slicer.bytes + s->text_first, s->text_end - s->text_first));
                 assert_true(s->start >= last && s->stop >= s->start);
                 last = s->stop;
-                assert_int_equal(s->first, tokens);
+                assert_true(s->first == tokens || lone_space);
                 tokens = s->end;
             }
-            /* a segment of the one space is left out, as in the original */
-            const bool lone_space = (cuts >> (n - 3) & 1) && (cuts >> (n - 2) & 1);
             if (!lone_space) {
                 assert_int_equal(tokens, count);
                 assert_string_equal(joined, text);

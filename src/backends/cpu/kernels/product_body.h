@@ -121,6 +121,7 @@ INL void group_load(st_cpu_wtype t, const uint8_t *q, int g, int column, int nv,
 INL void expand_type(st_cpu_wtype t, const uint8_t *block, int n_block, float *out)
 {
     const size_t bytes = st_cpu_block_bytes(t);
+    const int shared = ST_CPU_BLOCK / type_groups(t);
     for (int i = 0; i < n_block; i++, block += bytes, out += ST_CPU_BLOCK * ST_CPU_PANEL) {
         for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {
             block_head h;
@@ -128,7 +129,7 @@ INL void expand_type(st_cpu_wtype t, const uint8_t *block, int n_block, float *o
             for (int g = 0; g < type_groups(t); g++) {
                 vi raw[2], high[2];
                 group_load(t, quants_of(t, block), g, column, 2, &h, raw, high);
-                UNROLL for (int j = 0; j < ST_CPU_BLOCK / type_groups(t); j++) {
+                UNROLL for (int j = 0; j < shared; j++) {
                     const int k = j < 4 ? 4 * g + j : 16 + 4 * g + j - 4;
                     UNROLL for (int v = 0; v < 2; v++)
                         v_store(out + k * ST_CPU_PANEL + column + v * VL,
@@ -151,6 +152,7 @@ INL void skinny_columns(st_cpu_wtype t, int rows, int nv, int sets, const float 
             UNROLL for (int v = 0; v < nv; v++)
                 c[s][r][v] = v_zero();
     const size_t bytes = st_cpu_block_bytes(t);
+    const int shared = ST_CPU_BLOCK / type_groups(t);
     for (int i = 0; i < n_block; i++, block += bytes, a += 32 * rows) {
         block_head h;
         head_load(t, block, column, nv, &h);
@@ -159,7 +161,7 @@ INL void skinny_columns(st_cpu_wtype t, int rows, int nv, int sets, const float 
             vi raw[4], high[4];
             group_load(t, q, g, column, nv, &h, raw, high);
             const float *x = a + g / 4 * 16 * rows + g % 4 * 4;
-            UNROLL for (int j = 0; j < ST_CPU_BLOCK / type_groups(t); j++) {
+            UNROLL for (int j = 0; j < shared; j++) {
                 vf w[4];
                 UNROLL for (int v = 0; v < nv; v++)
                     w[v] = weight(t, q, g, j, column + v * VL, raw[v], high[v], h.scale[v], h.offset[v]);

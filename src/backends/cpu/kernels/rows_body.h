@@ -241,17 +241,12 @@ INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, int64_t first
         } else {
             for (int j = 0; j < n; j++) {
                 const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
-                UNROLL for (int v = 0; v < 3; v++) {
-                    if (m[v] == 0)
-                        break;
-                    const vf x = cell_load(t, row, i + v * VL, m[v]);
-                    UNROLL for (int r = 0; r < rows; r++)
-                        sum[r][v] = v_fma(v_set1(p[r * ST_CPU_CELL_CHUNK + j]), x, sum[r][v]);
-                }
-                if (m[3] > 0) {
-                    const vf x = cell_load(t, row, i + 3 * VL, m[3]);
-                    UNROLL for (int r = 0; r < rows; r++)
-                        sum[r][3] = v_fma(v_set1(p[r * ST_CPU_CELL_CHUNK + j]), x, sum[r][3]);
+                UNROLL for (int v = 0; v < 4; v++) {
+                    if (m[v] > 0) {
+                        const vf x = cell_load(t, row, i + v * VL, m[v]);
+                        UNROLL for (int r = 0; r < rows; r++)
+                            sum[r][v] = v_fma(v_set1(p[r * ST_CPU_CELL_CHUNK + j]), x, sum[r][v]);
+                    }
                 }
             }
         }

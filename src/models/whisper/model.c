@@ -51,10 +51,18 @@ static weight *add(loader *l, sotto_tensor **out, weight_kind kind, int64_t rows
     return w;
 }
 
+/* Names are far shorter than PART_NAME; one that is not becomes empty, and then a missing tensor. */
+static void join(char out[PART_NAME], const char *a, const char *b)
+{
+    const int n = snprintf(out, PART_NAME, "%s%s", a, b);
+    if (n < 0 || n >= PART_NAME)
+        out[0] = 0;
+}
+
 static void part(weight *w, const char *prefix, const char *name)
 {
     if (w)
-        snprintf(w->part[w->n_parts++], PART_NAME, "%s%s", prefix, name);
+        join(w->part[w->n_parts++], prefix, name);
 }
 
 static void add_one(loader *l, sotto_tensor **out, weight_kind kind, int64_t rows, int64_t n, const char *prefix,
@@ -68,7 +76,7 @@ static void add_linear(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t ro
                        const char *name)
 {
     char full[PART_NAME];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
+    join(full, prefix, name);
     add_one(l, w, WEIGHT_MATRIX, rows, n, full, ".weight");
     add_one(l, b, WEIGHT_VECTOR, 1, rows, full, ".bias");
 }
@@ -76,7 +84,7 @@ static void add_linear(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t ro
 static void add_norm(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t n, const char *prefix, const char *name)
 {
     char full[PART_NAME];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
+    join(full, prefix, name);
     add_one(l, w, WEIGHT_VECTOR, 1, n, full, ".weight");
     add_one(l, b, WEIGHT_VECTOR, 1, n, full, ".bias");
 }
@@ -87,13 +95,13 @@ static void add_fused(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t d, 
     weight *matrix = add(l, w, WEIGHT_MATRIX, d, d);
     for (int i = 0; i < n_names; i++) {
         char full[PART_NAME];
-        snprintf(full, sizeof full, "%s%s", prefix, names[i]);
+        join(full, prefix, names[i]);
         part(matrix, full, ".weight");
     }
     weight *bias = add(l, b, WEIGHT_VECTOR, 1, d);
     for (int i = 0; i < n_names; i++) {
         char full[PART_NAME];
-        snprintf(full, sizeof full, "%s%s", prefix, names[i]);
+        join(full, prefix, names[i]);
         part(bias, full, ".bias");
     }
 }
@@ -103,15 +111,15 @@ static void add_layers(loader *l, st_layer_weights *layers, int n_layers, int64_
     static const char *const qkv[] = {"query", "key", "value"};
     for (int i = 0; i < n_layers; i++) {
         st_layer_weights *w = &layers[i];
-        char p[PART_NAME], q[PART_NAME + 16];
+        char p[PART_NAME], q[PART_NAME];
         snprintf(p, sizeof p, "%s.blocks.%d.", side, i);
         add_norm(l, &w->self.ln_w, &w->self.ln_b, d, p, "attn_ln");
-        snprintf(q, sizeof q, "%sattn.", p);
+        join(q, p, "attn.");
         add_fused(l, &w->self.qkv_w, &w->self.qkv_b, d, q, qkv, 3);
         add_linear(l, &w->self.out_w, &w->self.out_b, d, d, q, "out");
         if (cross) {
             add_norm(l, &w->cross.ln_w, &w->cross.ln_b, d, p, "cross_attn_ln");
-            snprintf(q, sizeof q, "%scross_attn.", p);
+            join(q, p, "cross_attn.");
             add_linear(l, &w->cross.q_w, &w->cross.q_b, d, d, q, "query");
             add_fused(l, &w->cross.kv_w, &w->cross.kv_b, d, q, qkv + 1, 2);
             add_linear(l, &w->cross.out_w, &w->cross.out_b, d, d, q, "out");

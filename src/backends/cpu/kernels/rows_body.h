@@ -212,49 +212,38 @@ INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first
     }
 }
 
-/* acc[r][..] = acc * rescale[r] + sum_j p[r][j] v_cell */
+/* acc[r][i ..] = acc * rescale[r] + sum_j p[r][j] v_cell[i ..], for nv whole vectors or, with nv 1, for m elements */
+INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, const float *p,
+                    const float *rescale, float *acc, int i, int nv, int m)
+{
+    vf sum[4][4];
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < nv; v++)
+            sum[r][v] = v_mul(row_load(acc + r * c->d + i + v * VL, m), v_set1(rescale[r]));
+    for (int j = 0; j < n; j++) {
+        const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
+        vf x[4];
+        UNROLL for (int v = 0; v < nv; v++)
+            x[v] = cell_load(t, row, i + v * VL, m);
+        UNROLL for (int r = 0; r < rows; r++) {
+            const vf w = v_set1(p[r * ST_CPU_CELL_CHUNK + j]);
+            UNROLL for (int v = 0; v < nv; v++)
+                sum[r][v] = v_fma(w, x[v], sum[r][v]);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < nv; v++)
+            row_store(acc + r * c->d + i + v * VL, sum[r][v], m);
+}
+
 INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, const float *p,
                      const float *rescale, float *acc)
 {
-    for (int i = 0; i < c->d; i += 4 * VL) {
-        int m[4];
-        UNROLL for (int v = 0; v < 4; v++) {
-            const int left = c->d - i - v * VL;
-            m[v] = left < 0 ? 0 : left < VL ? left : VL;
-        }
-        vf sum[4][4];
-        UNROLL for (int r = 0; r < rows; r++)
-            UNROLL for (int v = 0; v < 4; v++)
-                sum[r][v] = v_mul(row_load(acc + r * c->d + i + (m[v] > 0 ? v * VL : 0), m[v]), v_set1(rescale[r]));
-        if (m[3] == VL) {
-            for (int j = 0; j < n; j++) {
-                const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
-                vf x[4];
-                UNROLL for (int v = 0; v < 4; v++)
-                    x[v] = cell_load(t, row, i + v * VL, VL);
-                UNROLL for (int r = 0; r < rows; r++) {
-                    const vf w = v_set1(p[r * ST_CPU_CELL_CHUNK + j]);
-                    UNROLL for (int v = 0; v < 4; v++)
-                        sum[r][v] = v_fma(w, x[v], sum[r][v]);
-                }
-            }
-        } else {
-            for (int j = 0; j < n; j++) {
-                const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
-                UNROLL for (int v = 0; v < 4; v++) {
-                    if (m[v] > 0) {
-                        const vf x = cell_load(t, row, i + v * VL, m[v]);
-                        UNROLL for (int r = 0; r < rows; r++)
-                            sum[r][v] = v_fma(v_set1(p[r * ST_CPU_CELL_CHUNK + j]), x, sum[r][v]);
-                    }
-                }
-            }
-        }
-        UNROLL for (int r = 0; r < rows; r++)
-            UNROLL for (int v = 0; v < 4; v++)
-                if (m[v] > 0)
-                    row_store(acc + r * c->d + i + v * VL, sum[r][v], m[v]);
-    }
+    int i = 0;
+    for (; i + 4 * VL <= c->d; i += 4 * VL)
+        cell_slice(t, c, rows, first, n, p, rescale, acc, i, 4, VL);
+    for (; i < c->d; i += VL)
+        cell_slice(t, c, rows, first, n, p, rescale, acc, i, 1, c->d - i < VL ? c->d - i : VL);
 }
 
 /* The scores of one row become exp2(score * factor - max). Online: see softmax_tile. */

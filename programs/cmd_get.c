@@ -43,10 +43,7 @@ static bool is_there(const cli_catalog_entry *e, const char *folder)
         for (const cli_member *m = d->members; m->path; m++) {
             const bool joined = e->result && strcmp(e->result, m->path) == 0;
             if (m->member && strchr(m->member, '*')) {
-                char *path = cli_path_join(folder, m->path);
-                const bool ok = path && cli_is_folder(path);
-                free(path);
-                if (!ok)
+                if (!has_hash(folder, e->result, e->result_sha256))
                     return false;
             } else if (!has_hash(folder, m->path, joined ? e->result_sha256 : m->sha256)) {
                 return false;

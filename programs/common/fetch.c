@@ -11,7 +11,7 @@
 #include "common/outfile.h"
 #include "common/sha256.h"
 
-enum { MAX_TRIES = 8, MAX_PAGE = 64 << 20 };
+enum { MAX_TRIES = 8, MAX_CONNECTIONS = 1000, MAX_PAGE = 64 << 20 };
 
 typedef struct transfer {
     CURL *curl;
@@ -188,8 +188,10 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
     if (cli_interrupted())
         return cli_fail(err, SOTTO_E_ABORTED, "interrupted; the next try goes on from here");
     if (code == CURLE_OK && r->size && size_of(part) < (curl_off_t)r->size) {
-        *again = true;
-        return cli_fail(err, SOTTO_E_IO, "%s: only %lld of %lld bytes came", r->url, (long long)size_of(part), (long long)r->size);
+        cli_fail(err, SOTTO_E_FORMAT, "%s: has %lld bytes, expected %lld; the file was removed", r->url, (long long)size_of(part),
+                 (long long)r->size);
+        remove(part);
+        return false;
     }
     if (code == CURLE_OK)
         return *done = true;
@@ -226,7 +228,8 @@ static bool check_hash(const cli_fetch *r, const char *part, const transfer *t, 
 static bool fetch_whole(const cli_fetch *r, const char *part, sotto_error *err)
 {
     bool was_resumed = size_of(part) > 0;
-    for (int tries = 0;;) {
+    int tries = 0;
+    for (int n = 0; n < MAX_CONNECTIONS; n++) {
         transfer t = {.progress = cli_progress_start(strrchr(r->path, '/') ? strrchr(r->path, '/') + 1 : r->path, r->quiet, false)};
         bool done, again;
         const bool ok = attempt(r, part, &t, &done, &again, err);
@@ -255,6 +258,7 @@ static bool fetch_whole(const cli_fetch *r, const char *part, sotto_error *err)
         if (cli_interrupted())
             return cli_fail(err, SOTTO_E_ABORTED, "interrupted; the next try goes on from here");
     }
+    return false;
 }
 
 bool cli_fetch_file(const cli_fetch *request, sotto_error *err)

@@ -1,0 +1,131 @@
+#compdef sotto
+# zsh completion for sotto; made by: sotto help --completion zsh
+_sotto()
+{
+    if (( CURRENT == 2 )); then
+        local -a commands=(
+            'transcribe:turn speech into text'
+            'convert:convert or quantise models'
+            'inspect:print the metadata and tensors of a model file'
+            'get:fetch a model or the sample recordings'
+            'devices:list what can compute'
+            'bench:measure a model on this machine'
+            'help:explain the commands'
+            'version:print the version'
+        )
+        _describe command commands
+        return
+    fi
+    local command=$words[2]
+    shift words
+    (( CURRENT-- ))
+    case $command in
+    transcribe)
+        _arguments \
+            '--model[model\: a name in ./models or the cache, or a path]:value:_files' \
+            '--model-dir[look for the model'\''s name here first]:value:_files' \
+            '--file[one more input]:value:_files' \
+            '--raw[inputs are headerless PCM, as s16le\:16000\:1 (u8 s8 s16le s24le s32le f32le f64le, ..be, alaw, mulaw)]:value:_files' \
+            '--language[spoken language as en or english; auto detects it]:value:_files' \
+            '--task[translate gives English text]:value:(transcribe translate)' \
+            '--translate[same as --task translate]' \
+            '--detect-language[print the language and its probability, then stop]' \
+            '--format[txt srt vtt lrc csv tsv json json-full, separated by commas; all = txt,vtt,srt,tsv,json]:value:_files' \
+            '--output-dir[write DIR/<input'\''s name>.<format>]:value:_files' \
+            '--output-file[write BASE.<format> (one input); - is stdout]:value:_files' \
+            '--output-txt[same as -f txt]' \
+            '--output-srt[same as -f srt]' \
+            '--output-vtt[same as -f vtt]' \
+            '--output-lrc[same as -f lrc]' \
+            '--output-csv[same as -f csv]' \
+            '--output-json[same as -f json]' \
+            '--output-json-full[same as -f json-full]' \
+            '--no-timestamps[print plain text, one line a segment (decoding stays the same)]' \
+            '--without-timestamps[ask the model for text only; a segment is then a whole window]' \
+            '--threads[0 = as many as there are cores]:value:_files' \
+            '--device[a device of `sotto devices`]:value:_files' \
+            '--cpu[force an instruction set\: portable v2 v3 v4 vnni neon]:value:_files' \
+            '--no-gpu[accepted\: this version computes on the CPU]' \
+            '--flash-attn[accepted\: attention is always fused]' \
+            '--offset-t[start here, in milliseconds]:value:_files' \
+            '--duration[stop after so many milliseconds; 0 = at the end]:value:_files' \
+            '--audio-ctx[encoder positions of a window (50 a second); 0 = all]:value:_files' \
+            '--beam-size[beams at temperature 0; 0 or 1 is greedy]:value:_files' \
+            '--best-of[candidates at higher temperatures]:value:_files' \
+            '--patience[beam search ends with beam-size * X finished beams]:value:_files' \
+            '--length-penalty[exponent of the length penalty; below 0 = divide by the length]:value:_files' \
+            '--temperature[first temperature]:value:_files' \
+            '--temperature-inc[step up when a window fails the thresholds]:value:_files' \
+            '--no-fallback[same as --temperature-inc 0]' \
+            '--compression-ratio-threshold[a window fails above (repetition), or off]:value:_files' \
+            '--logprob-thold[a window fails below this average log-probability, or off]:value:_files' \
+            '--no-speech-thold[a failed window above this probability of no speech is silence, or off]:value:_files' \
+            '--max-tokens[tokens decoded at once in a window; 0 = the model'\''s limit]:value:_files' \
+            '--max-initial-timestamp[a window'\''s first segment begins within so many seconds, or off]:value:_files' \
+            '--seed[of sampling at temperatures above 0]:value:_files' \
+            '--prompt[text that comes before the recording]:value:_files' \
+            '--carry-initial-prompt[the prompt before every window]' \
+            '--condition-on-previous-text[let a window know the text before it]:value:_files' \
+            '--max-context[tokens of previous text; -1 = the model'\''s limit]:value:_files' \
+            '--suppress-tokens[token ids never decoded, separated by commas; -1 stands for symbols that are no speech]:value:_files' \
+            '--suppress-nst[never decode symbols that are no speech (already so)]' \
+            '--suppress-blank[no window begins with a blank]:value:_files' \
+            '--print-progress[progress as lines when stderr is no terminal]' \
+            '--quiet[nothing on stderr but errors]' \
+            '--timings[times and memory on stderr]' \
+            '--trace[every operation with shape and time on stderr; dot = the graph]' \
+            '--debug-mode[more messages on stderr]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    convert)
+        _arguments \
+            '--type[type of the matrices; without it they stay as they are]:value:(f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0)' \
+            '--format[instead of by OUT'\''s ending (.gguf, else ggml)]:value:(ggml gguf)' \
+            '--force[write over an existing file, and convert what is quantised already]' \
+            '--quiet[nothing on stderr but errors]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    inspect)
+        _arguments \
+            '--json[as JSON (arrays in full)]' \
+            '--no-tensors[metadata only]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    get)
+        _arguments \
+            '--list[print the names that can be fetched]' \
+            '--output[put it below DIR instead of ./models (inside a checkout) or the user'\''s cache]:value:_files' \
+            '--url[fetch this file instead of a name]:value:_files' \
+            '--sha256[what the file of --url must hash to]:value:_files' \
+            '--force[fetch also what is there already]' \
+            '--quiet[nothing on stderr but errors]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    devices)
+        _arguments \
+            '--json[as JSON]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    bench)
+        _arguments \
+            '--model[model\: a name in ./models or the cache, or a path]:value:_files' \
+            '--threads[0 = as many as there are cores]:value:_files' \
+            '--runs[the median is printed; one more run warms up]:value:_files' \
+            '--device[a device of `sotto devices`]:value:_files' \
+            '--cpu[force an instruction set\: portable v2 v3 v4 vnni neon]:value:_files' \
+            '--json[as JSON]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    help)
+        _arguments \
+            '--man[print the manual page (troff)]' \
+            '--completion[print a completion script for the shell]:value:(bash zsh fish)' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    version)
+        _arguments \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    esac
+}
+_sotto "$@"

@@ -24,6 +24,24 @@ bool st_tensor_bytes(sotto_dtype dtype, int n_dims, const int64_t *dim, size_t *
     return total > 0;
 }
 
+sotto_status st_check_tensor(const sotto_model_tensor *t, size_t *bytes, sotto_error *err)
+{
+    const int64_t block = sotto_dtype_block(t->dtype);
+    if (block == 0)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: element type %d is not supported", t->name, (int)t->dtype);
+    if (st_tensor_bytes(t->dtype, t->n_dims, t->dim, bytes))
+        return SOTTO_OK;
+    for (int i = 0; i < t->n_dims; i++)
+        if (t->dim[i] < 1)
+            return st_fail(err, SOTTO_E_FORMAT, "%.100s: dimension %d is %lld, expected at least 1", t->name, i,
+                           (long long)t->dim[i]);
+    const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
+    if (width % block != 0)
+        return st_fail(err, SOTTO_E_FORMAT, "%.100s: rows of %lld elements, expected a multiple of %lld for %s", t->name,
+                       (long long)width, (long long)block, sotto_dtype_name(t->dtype));
+    return st_fail(err, SOTTO_E_FORMAT, "%.100s: its dimensions are too large", t->name);
+}
+
 void *st_model_array(sotto_model_file *file, int64_t n, size_t element, const char *what, sotto_error *err)
 {
     size_t bytes;

@@ -54,7 +54,7 @@ typedef struct st_reader {
     sotto_status (*open)(sotto_model_file *file, const uint8_t *data, size_t size, sotto_error *err);
 } st_reader;
 
-extern const st_reader st_reader_ct2;
+extern const st_reader st_reader_ct2, st_reader_ggml, st_reader_gguf, st_reader_safetensors, st_reader_shards;
 
 /* ---- files ---- */
 
@@ -70,6 +70,8 @@ bool st_model_has_sibling(sotto_model_file *file, const char *name);
 /* Bytes of a tensor of the type and shape; false for an unknown type, more than SOTTO_MAX_DIMS dimensions, a dimension
  * below 1, a width that is no whole number of blocks, or a size beyond size_t. */
 bool st_tensor_bytes(sotto_dtype dtype, int n_dims, const int64_t *dim, size_t *bytes);
+/* The same from t->dtype, n_dims and dim, with a sentence that names t->name. */
+sotto_status st_check_tensor(const sotto_model_tensor *t, size_t *bytes, sotto_error *err);
 /* t->name is copied; everything else is taken as it is: data must hold t->bytes. */
 sotto_status st_model_add_tensor(sotto_model_file *file, const sotto_model_tensor *t, sotto_error *err);
 /* Arrays and texts must live in the file or its arena; keys are copied. */

@@ -4,7 +4,8 @@
 
 const char *const st_folder_weights[] = {"model.bin", "model.safetensors", "model.safetensors.index.json", NULL};
 
-static const st_reader *const readers[] = {&st_reader_ct2};
+static const st_reader *const readers[] = {&st_reader_ggml, &st_reader_gguf, &st_reader_ct2, &st_reader_safetensors,
+                                          &st_reader_shards};
 
 const st_reader *st_sniff(const uint8_t *data, size_t size)
 {

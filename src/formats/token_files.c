@@ -61,6 +61,14 @@ static bool is_first_special(const char *word, size_t n)
     return n == sizeof first_special - 1 && memcmp(word, first_special, n) == 0;
 }
 
+int64_t st_count_base_tokens(const st_text *tokens, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (is_first_special(tokens[i].data, tokens[i].n))
+            return i;
+    return n;
+}
+
 /* ---- files ---- */
 
 static sotto_status from_array(sotto_model_file *file, const char *name, sotto_error *err)

@@ -8,6 +8,9 @@
  * gives their number; -1 when a character spells no byte. */
 int64_t st_unspell(const char *word, size_t n, char *out);
 
+/* Number of tokens before "<|endoftext|>", n when there is none. */
+int64_t st_count_base_tokens(const st_text *tokens, int64_t n);
+
 /* Puts "tokenizer.ggml.tokens" from the first of vocabulary.json (an array), vocabulary.txt (a line a token), vocab.json
  * (an object) and tokenizer.json that the folder has: all words before "<|endoftext|>". */
 sotto_status st_put_tokens(sotto_model_file *file, sotto_error *err);

@@ -74,8 +74,13 @@ static void mel_encoder_and_first_logits(void **state)
         if (recording_open(golden_at(g.json, "parts"), 480000, &r)) {
             sotto_error err;
             st_frontend_reset(p.frontend);
-            /* the golden mel is of the audio cut to 30 s */
-            if (st_frontend_feed(p.frontend, r.pcm, 480000, NULL, &err) || st_frontend_finish(p.frontend, NULL, &err))
+            /* the golden mel is of the audio cut to 30 s, whose last frames see its end reflected */
+            float reflection[ST_N_FFT / 2];
+            for (int k = 0; k < ST_N_FFT / 2; k++)
+                reflection[k] = r.pcm[480000 - 2 - k];
+            if (st_frontend_feed(p.frontend, r.pcm, 480000, NULL, &err) ||
+                st_frontend_feed(p.frontend, reflection, ST_N_FFT / 2, NULL, &err) ||
+                st_frontend_finish(p.frontend, NULL, &err))
                 fail_msg("%s", err.text);
             st_frontend_window(p.frontend, 0, ST_WINDOW_FRAMES, mel);
             if (p.engine.encode(p.engine.ctx, mel, &err) || st_net_encoder_output(p.net, out, &err))
@@ -169,7 +174,7 @@ static void compare_segment(const char *name, int64_t i, const sotto_whisper_seg
     }
 }
 
-/* The original clamps nothing: a last segment may end after the audio there. Ours ends with it. */
+/* The original clamps nothing: a last segment may end after the audio there. Ours ends with its last whole frame. */
 static double clamp_end(double end, double duration)
 {
     return end < duration ? end : duration;
@@ -191,7 +196,7 @@ static void transcriptions(int beam_size, const char *key)
             sotto_error err;
             if (sotto_whisper_transcribe(s, r.pcm, r.n, &o, &err))
                 fail_msg("%s: %s", names[i], err.text);
-            const double duration = (double)r.n / SOTTO_WHISPER_SAMPLE_RATE;
+            const double duration = (double)(r.n / ST_HOP) / ST_FRAMES_PER_SECOND;
             printf("%-14s %s: %lld segments\n", names[i], key, (long long)sotto_whisper_segment_count(s));
             assert_int_equal(sotto_whisper_segment_count(s), (int64_t)json_array_size(segments));
             for (int64_t k = 0; k < sotto_whisper_segment_count(s); k++) {

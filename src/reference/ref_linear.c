@@ -1,0 +1,88 @@
+/* ref_linear.c: linear, matmul, conv_1d. */
+#include "reference/ref.h"
+#include "sotto/quant.h"
+
+/* A row of the weights as f32, in scratch. */
+static size_t scratch_row(const sotto_tensor *node)
+{
+    return (size_t)node->src[1]->dim[0];
+}
+
+static const float *weights_row(st_ref_run *r, const sotto_tensor *w, int64_t o)
+{
+    float *row = (float *)(void *)r->scratch;
+    (void)sotto_row_to_f32(w->dtype, (const char *)st_tensor_data(w) + (size_t)o * w->stride[1], row, w->dim[0]);
+    return row;
+}
+
+/* act(sum + bias) + residual. The result may lie where the residual does, so that is read first. */
+static void finish(const sotto_tensor *node, st_ref_at at, double sum)
+{
+    const sotto_tensor *bias = node->src[2], *residual = node->src[3];
+    if (bias)
+        sum += st_ref_f32(st_tensor_data(bias), at.i[0]);
+    sum = st_ref_activation((sotto_activation)node->params.act, sum);
+    if (residual)
+        sum += st_ref_get(residual, at);
+    st_ref_put(node, at, sum);
+}
+
+static void linear(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[0], *w = node->src[1];
+    for (int64_t o = 0; o < node->dim[0] && !st_ref_stop(r); o++) {
+        const float *weights = weights_row(r, w, o);
+        for (int64_t n = 0; n < st_tensor_n_rows(node); n++) {
+            const st_ref_at row = st_ref_position(node, n * node->dim[0]);
+            const char *in = st_ref_address(x, row);
+            double sum = 0;
+            for (int64_t i = 0; i < x->dim[0]; i++)
+                sum += st_ref_f32(in, i) * weights[i];
+            finish(node, (st_ref_at){{o, row.i[1], row.i[2], row.i[3]}}, sum);
+        }
+    }
+}
+
+/* x [.., t, c_in]; w [c_out, kernel * c_in] with the kernel outer */
+static void conv_1d(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[0], *w = node->src[1];
+    const int64_t kernel = node->params.i[0], stride = node->params.i[1], pad = node->params.i[2], c_in = x->dim[0];
+    for (int64_t o = 0; o < node->dim[0] && !st_ref_stop(r); o++) {
+        const float *weights = weights_row(r, w, o);
+        for (int64_t n = 0; n < st_tensor_n_rows(node); n++) {
+            const st_ref_at row = st_ref_position(node, n * node->dim[0]);
+            double sum = 0;
+            for (int64_t k = 0; k < kernel; k++) {
+                const int64_t t = row.i[1] * stride + k - pad;
+                if (t < 0 || t >= x->dim[1])
+                    continue;
+                const char *in = st_ref_address(x, (st_ref_at){{0, t, row.i[2], row.i[3]}});
+                for (int64_t c = 0; c < c_in; c++)
+                    sum += st_ref_f32(in, c) * weights[k * c_in + c];
+            }
+            finish(node, (st_ref_at){{o, row.i[1], row.i[2], row.i[3]}}, sum);
+        }
+    }
+}
+
+static void matmul(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *a = node->src[0], *b = node->src[1];
+    for (int64_t n = 0; node->dim[0] > 0 && n < st_tensor_n_rows(node) && !st_ref_stop(r); n++) {
+        st_ref_at at = st_ref_position(node, n * node->dim[0]);
+        const char *left = st_ref_address(a, at);
+        for (int64_t m = 0; m < node->dim[0]; m++) {
+            const char *right = st_ref_address(b, (st_ref_at){{0, m, at.i[2], at.i[3]}});
+            double sum = 0;
+            for (int64_t k = 0; k < a->dim[0]; k++)
+                sum += st_ref_f32(left, k) * st_ref_f32(right, k);
+            at.i[0] = m;
+            st_ref_put(node, at, sum);
+        }
+    }
+}
+
+const st_ref_op st_ref_linear = {linear, scratch_row};
+const st_ref_op st_ref_conv_1d = {conv_1d, scratch_row};
+const st_ref_op st_ref_matmul = {matmul, NULL};

@@ -1,0 +1,65 @@
+/* ref_move.c: get_rows, set_rows, copy, concat. */
+#include "reference/ref.h"
+#include "sotto/quant.h"
+
+static void get_rows(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *table = node->src[0];
+    const int32_t *rows = st_tensor_data(node->src[1]);
+    for (int64_t i = 0; i < node->dim[1] && node->dim[0] > 0 && !st_ref_stop(r); i++) {
+        float *y = (float *)(void *)st_ref_address(node, (st_ref_at){{0, i, 0, 0}});
+        if (rows[i] < 0 || rows[i] >= table->dim[1])
+            memset(y, 0, (size_t)node->dim[0] * sizeof *y);
+        else
+            (void)sotto_row_to_f32(
+                table->dtype, (const char *)st_tensor_data(table) + (size_t)rows[i] * table->stride[1], y, node->dim[0]);
+    }
+}
+
+/* The result is the table itself, seen again. */
+static void set_rows(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[2];
+    const int32_t *rows = st_tensor_data(node->src[1]);
+    for (int64_t i = 0; i < x->dim[1] && !st_ref_stop(r); i++)
+        for (int64_t e = 0; rows[i] >= 0 && rows[i] < node->dim[1] && e < node->dim[0]; e++)
+            st_ref_put(node, (st_ref_at){{e, rows[i], 0, 0}}, st_ref_get(x, (st_ref_at){{e, i, 0, 0}}));
+}
+
+static void put_from(const sotto_tensor *node, st_ref_at to, const sotto_tensor *x, st_ref_at from)
+{
+    if (x->dtype == node->dtype) /* bits as they are, also of a NaN */
+        memmove(st_ref_address(node, to), st_ref_address(x, from), sotto_dtype_bytes(x->dtype));
+    else
+        st_ref_put(node, to, st_ref_get(x, from));
+}
+
+/* Also copy_into: the node is then a view of its destination. */
+static void copy(st_ref_run *r, const sotto_tensor *node)
+{
+    (void)r;
+    for (int64_t n = 0; n < sotto_tensor_count(node); n++) {
+        const st_ref_at at = st_ref_position(node, n);
+        put_from(node, at, node->src[0], at);
+    }
+}
+
+static void concat(st_ref_run *r, const sotto_tensor *node)
+{
+    (void)r;
+    const sotto_tensor *a = node->src[0], *b = node->src[1];
+    const int axis = node->params.i[0];
+    for (int64_t n = 0; n < sotto_tensor_count(node); n++) {
+        const st_ref_at at = st_ref_position(node, n);
+        st_ref_at from = at;
+        const bool second = at.i[axis] >= a->dim[axis];
+        if (second)
+            from.i[axis] -= a->dim[axis];
+        put_from(node, at, second ? b : a, from);
+    }
+}
+
+const st_ref_op st_ref_get_rows = {get_rows, NULL};
+const st_ref_op st_ref_set_rows = {set_rows, NULL};
+const st_ref_op st_ref_copy = {copy, NULL};
+const st_ref_op st_ref_concat = {concat, NULL};

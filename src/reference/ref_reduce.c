@@ -1,0 +1,31 @@
+/* ref_reduce.c: power, argmax. */
+#include "reference/ref.h"
+
+/* x [.., 2 m]: m real parts, then m imaginary ones */
+static void power(st_ref_run *r, const sotto_tensor *node)
+{
+    (void)r;
+    for (int64_t n = 0; n < sotto_tensor_count(node); n++) {
+        const st_ref_at at = st_ref_position(node, n);
+        const st_ref_at other = {{at.i[0] + node->dim[0], at.i[1], at.i[2], at.i[3]}};
+        const double re = st_ref_get(node->src[0], at), im = st_ref_get(node->src[0], other);
+        st_ref_put(node, at, re * re + im * im);
+    }
+}
+
+static void argmax(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[0]; /* [.., n]; the result has one dimension less */
+    for (int64_t row = 0; row < sotto_tensor_count(node) && !st_ref_stop(r); row++) {
+        const st_ref_at to = st_ref_position(node, row);
+        const char *in = st_ref_address(x, (st_ref_at){{0, to.i[0], to.i[1], to.i[2]}});
+        int64_t best = -1;
+        for (int64_t i = 0; i < x->dim[0]; i++)
+            if (st_ref_f32(in, i) == st_ref_f32(in, i) && (best < 0 || st_ref_f32(in, i) > st_ref_f32(in, best)))
+                best = i;
+        st_ref_put(node, to, best < 0 ? 0 : (double)best); /* nothing but NaN: the first */
+    }
+}
+
+const st_ref_op st_ref_power = {power, NULL};
+const st_ref_op st_ref_argmax = {argmax, NULL};

@@ -14,6 +14,9 @@ def files(top, *endings):
     out = []
     for folder, names, leaves in os.walk(top):
         rel = os.path.relpath(folder, top)
+        if "CMakeCache.txt" in leaves:
+            names[:] = []
+            continue
         at_top = rel == "."
         names[:] = sorted(n for n in names if not (n in SKIP and (at_top or n in (".git", "__pycache__")))
                           and not (at_top and n.startswith("build")))

@@ -38,20 +38,23 @@ def main():
             checked += 1
             if not name.startswith("sotto_"):
                 problems.append(f"libsotto.so exports {name}")
-    for path in objects(build):
-        short = os.path.relpath(path, build).replace("CMakeFiles/sotto_objects.dir/", "")
-        checked += 1
-        for line in run("nm", "-u", path).splitlines():
-            name = re.sub(r"@.*", "", line.split()[-1])
-            if name in FORBIDDEN:
-                problems.append(f"{short}: refers to {name}")
-        for line in run("objdump", "-t", path).splitlines():
-            match = re.match(r"^[0-9a-f]+ .{7} (\.t?data|\.t?bss|\*COM\*)(\.\S+)?\s+([0-9a-f]+)\s+(\S+)$", line)
-            if not match or int(match[3], 16) == 0 or (match[2] or "").startswith(".rel.ro"):
-                continue
-            name = match[4].split()[-1]
-            if name not in MUTABLE:
-                problems.append(f"{short}: {name} is writable data at file scope")
+    paths = list(objects(build))
+    checked += len(paths)
+    short = {path: os.path.relpath(path, build).replace("CMakeFiles/sotto_objects.dir/", "") for path in paths}
+    for line in run("nm", "-A", "-u", *paths).splitlines():
+        path, _, rest = line.partition(":")
+        name = re.sub(r"@.*", "", rest.split()[-1])
+        if name in FORBIDDEN:
+            problems.append(f"{short[path]}: refers to {name}")
+    path = ""
+    for line in run("objdump", "-t", *paths).splitlines():
+        head = re.match(r"^(\S+):\s+file format", line)
+        path = head[1] if head else path
+        match = re.match(r"^[0-9a-f]+ .{7} (\.t?data|\.t?bss|\*COM\*)(\.\S+)?\s+([0-9a-f]+)\s+(\S+)$", line)
+        if not match or int(match[3], 16) == 0 or (match[2] or "").startswith(".rel.ro"):
+            continue
+        if match[4] not in MUTABLE:
+            problems.append(f"{short[path]}: {match[4]} is writable data at file scope")
     common.finish("symbols", problems, checked)
 
 

@@ -40,7 +40,7 @@ static double seconds(void (*call)(void *), void *arg)
     double t0 = cpu_now();
     call(arg);
     const double once = cpu_now() - t0;
-    const int n = once > 0.02 ? 1 : (int)(0.02 / once) + 1;
+    const int n = once > 0.02 ? 1 : once > 1e-5 ? (int)(0.02 / once) + 1 : 2000; /* the clock may not tick in one call */
     for (int r = 0; r < 5; r++) {
         t0 = cpu_now();
         for (int i = 0; i < n; i++)

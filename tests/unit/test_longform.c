@@ -218,6 +218,13 @@ static void empty_audio_gives_no_segments(void **state)
     transcribe(10);
     assert_int_equal(st_longform_count(lf), 1);
     assert_true(st_longform_segment(lf, 0)->end == 0.1);
+    /* B44: the length in samples is a part of a frame more */
+    assert_int_equal(st_longform_begin(lf, &options, &err), SOTTO_OK);
+    ears = (heard){0};
+    audio.n = 0;
+    st_longform_set_duration(lf, 0.106);
+    assert_int_equal(st_longform_run(lf, 10, true, &err), SOTTO_OK);
+    assert_true(st_longform_segment(lf, 0)->end == 0.106);
 }
 
 /* A window is decoded when it, one frame more and the lookahead are there. */

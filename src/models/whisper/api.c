@@ -295,6 +295,7 @@ sotto_status sotto_whisper_finish(sotto_whisper_session *session, sotto_error *e
     const double start = st_time_now();
     session->finished = true;
     sotto_status status = st_frontend_finish(session->frontend, &session->run, err);
+    st_longform_set_duration(session->longform, sotto_whisper_duration(session));
     if (status == SOTTO_OK)
         status = decode_ready(session, true, err);
     session->total_seconds += st_time_now() - start;

@@ -22,6 +22,8 @@ struct st_longform {
     float *log_mel;       /* [3000, n_mels] */
     float *probabilities; /* [n_languages] */
     int64_t lookahead, total;
+    double duration;
+    int64_t content_end; /* once all of the audio is there, else -1 */
     int64_t seek;
     bool running, done;
     /* language */
@@ -93,6 +95,8 @@ sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *opt
     lf->running = false;
     ST_TRY(st_results_reset(&lf->results, err));
     lf->seek = lf->total = 0;
+    lf->duration = 0;
+    lf->content_end = -1;
     lf->settled = lf->done = false;
     lf->probability = 0;
     lf->n_text = 0;
@@ -118,6 +122,11 @@ void st_longform_set_lookahead(st_longform *lf, int64_t frames)
 void st_longform_set_total(st_longform *lf, int64_t frames)
 {
     lf->total = frames > 0 ? frames : 0;
+}
+
+void st_longform_set_duration(st_longform *lf, double seconds)
+{
+    lf->duration = seconds;
 }
 
 /* ---- prompt ---- */
@@ -184,7 +193,10 @@ static sotto_status encode(st_longform *lf, int64_t end, sotto_error *err)
 static sotto_status store(st_longform *lf, const st_decode_result *result, int64_t end, sotto_error *err)
 {
     const sotto_whisper_options *o = &lf->settings.given;
-    const double limit = fmin((double)end / FRAMES_PER_SECOND, lf->settings.limit);
+    double limit = (double)end / FRAMES_PER_SECOND;
+    if (end == lf->content_end)
+        limit = fmax(limit, lf->duration); /* the last frame may be followed by a part of one */
+    limit = fmin(limit, lf->settings.limit);
     for (int i = 0; i < lf->slicer.n_slices; i++) {
         const st_slice *slice = &lf->slicer.slices[i];
         const sotto_whisper_segment *segment;
@@ -265,6 +277,7 @@ static sotto_status run(st_longform *lf, int64_t frames, bool final, sotto_error
 {
     const st_settings *s = &lf->settings;
     const int64_t end = final ? min_i64(frames, s->end) : s->end;
+    lf->content_end = final ? frames : -1;
     while (lf->seek < end) {
         const int64_t size = min_i64(s->window, end - lf->seek);
         const bool last = size == end - lf->seek;

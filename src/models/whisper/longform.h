@@ -32,6 +32,9 @@ sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *opt
 void st_longform_set_lookahead(st_longform *lf, int64_t frames);
 /* Frames of the whole recording, for progress only; 0 = unknown. Until the next begin. */
 void st_longform_set_total(st_longform *lf, int64_t frames);
+/* Length of the whole recording, before the final run: no segment ends later. Until the next begin; else it is that of the
+ * whole frames. */
+void st_longform_set_duration(st_longform *lf, double seconds);
 /* Decode what is complete. frames: so far, of content; final: there are no more. After an error only begin() goes on. */
 sotto_status st_longform_run(st_longform *lf, int64_t frames, bool final, sotto_error *err);
 /* No frame before this one will be asked for again. */

@@ -84,11 +84,12 @@ typedef struct sotto_whisper_options {
 
     const char *language; /* NULL, "" or "auto": detect (English-only models: en); else code or name */
     sotto_whisper_task task;
-    bool timestamps; /* false: the model is asked for text only; segment times are then those of the window. Default true */
+    bool timestamps; /* false: one segment a window, with the window's times. The last window is asked for text only; those
+                        before it still need timestamps, to go on without losing a word. Default true */
 
     /* Window: nothing outside [offset, offset + duration) is heard. Seconds; duration 0 = to the end. */
     double offset, duration;
-    int audio_ctx; /* encoder positions, 1 .. n_audio_ctx; 0 = all */
+    int audio_ctx; /* encoder positions, 1 .. n_audio_ctx; 0 = all. Windows are then as much shorter */
 
     /* Decoding */
     int beam_size;          /* 0 or 1: greedy at temperature 0; up to 16. Default 5 */
@@ -101,7 +102,7 @@ typedef struct sotto_whisper_options {
     float compression_ratio_threshold; /* fail above; NAN = off. Default 2.4 */
     float logprob_threshold;           /* fail below; NAN = off. Default -1 */
     float no_speech_threshold;         /* skip the window above (when logprob also fails); NAN = off. Default 0.6 */
-    int max_tokens;         /* of a window, 0 = n_text_ctx / 2. The rest of the window's speech is decoded after it */
+    int max_tokens;         /* text tokens of a segment, 0 = no limit; longer ones are split and share their time */
     bool suppress_blank;    /* Default true */
     bool suppress_non_speech; /* the original's list of symbols. Default true */
     const int32_t *suppress_tokens; /* more ids; n_suppress_tokens of them; copied */
@@ -193,7 +194,7 @@ struct sotto_whisper_segment {
 
 SOTTO_API int64_t sotto_whisper_segment_count(const sotto_whisper_session *session);
 SOTTO_API const sotto_whisper_segment *sotto_whisper_segment_get(const sotto_whisper_session *session, int64_t index);
-/* Detected or given; NULL before it is known. probability 1 when given. */
+/* Given, or detected in the first window with text; NULL before that and when there was none. probability 1 when given. */
 SOTTO_API const char *sotto_whisper_language(const sotto_whisper_session *session, float *probability);
 SOTTO_API double sotto_whisper_duration(const sotto_whisper_session *session); /* seconds fed */
 

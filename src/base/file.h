@@ -21,6 +21,8 @@ void st_file_map_release(const st_file_map *map, size_t offset, size_t size);
 
 typedef enum st_path_kind { ST_PATH_NONE = 0, ST_PATH_FILE, ST_PATH_FOLDER, ST_PATH_OTHER } st_path_kind;
 st_path_kind st_path_kind_of(const char *path);
+/* True when both exist and are one file, also through links. */
+bool st_same_file(const char *a, const char *b);
 /* folder + "/" + name, allocated with st_alloc; NULL without memory. */
 char *st_path_join(const char *folder, const char *name);
 

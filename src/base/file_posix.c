@@ -122,6 +122,12 @@ st_path_kind st_path_kind_of(const char *path)
     return S_ISREG(info.st_mode) ? ST_PATH_FILE : S_ISDIR(info.st_mode) ? ST_PATH_FOLDER : ST_PATH_OTHER;
 }
 
+bool st_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* The path behind links, so that a link stays and what it points to is replaced. Allocated with st_alloc. */
 static char *resolve(const char *path)
 {

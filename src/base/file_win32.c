@@ -137,6 +137,28 @@ st_path_kind st_path_kind_of(const char *path)
     return kind;
 }
 
+static bool identify(const char *path, BY_HANDLE_FILE_INFORMATION *out)
+{
+    wchar_t *const wide = to_wide(path);
+    if (!wide)
+        return false;
+    const HANDLE file = CreateFileW(wide, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING,
+                                    FILE_ATTRIBUTE_NORMAL, NULL);
+    st_free(wide);
+    if (file == INVALID_HANDLE_VALUE)
+        return false;
+    const bool known = GetFileInformationByHandle(file, out);
+    CloseHandle(file);
+    return known;
+}
+
+bool st_same_file(const char *a, const char *b)
+{
+    BY_HANDLE_FILE_INFORMATION x, y;
+    return identify(a, &x) && identify(b, &y) && x.dwVolumeSerialNumber == y.dwVolumeSerialNumber &&
+           x.nFileIndexHigh == y.nFileIndexHigh && x.nFileIndexLow == y.nFileIndexLow;
+}
+
 static FILE *create_new(const wchar_t *wide)
 {
     int fd;

@@ -112,13 +112,16 @@ sotto_status st_model_put_texts(sotto_model_file *file, const char *key, const s
 
 sotto_status st_model_map(sotto_model_file *file, const char *path, const uint8_t **data, size_t *size, sotto_error *err)
 {
-    if (!st_grow(&file->maps, &file->maps_cap, file->n_maps + 1, sizeof *file->maps))
-        return st_fail_memory(err, (uint64_t)(file->n_maps + 1) * sizeof *file->maps, "the list of files");
-    st_file_map *map = &file->maps[file->n_maps];
-    ST_TRY(st_file_map_open(path, map, err));
-    file->n_maps++;
-    *data = map->data;
-    *size = map->size;
+    if (!st_grow(&file->parts, &file->parts_cap, file->n_parts + 1, sizeof *file->parts))
+        return st_fail_memory(err, (uint64_t)(file->n_parts + 1) * sizeof *file->parts, "the list of files");
+    st_model_part *part = &file->parts[file->n_parts];
+    part->path = st_arena_strdup(file->arena, path, strlen(path));
+    if (!part->path)
+        return st_fail_memory(err, strlen(path) + 1, "the path of a model");
+    ST_TRY(st_file_map_open(path, &part->map, err));
+    file->n_parts++;
+    *data = part->map.data;
+    *size = part->map.size;
     return SOTTO_OK;
 }
 
@@ -147,9 +150,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const st_name_index *)a)->name, ((const st_name_index *)b)->name);
 }
 
-static sotto_status sort_names(sotto_model_file *file, st_name_index *list, int64_t n, const char *what, sotto_error *err)
+static sotto_status sort_names(st_name_index *list, int64_t n, const char *what, sotto_error *err)
 {
-    (void)file;
     if (n > 1)
         qsort(list, (size_t)n, sizeof *list, by_text);
     for (int64_t i = 1; i < n; i++)
@@ -168,8 +170,8 @@ static sotto_status finish(sotto_model_file *file, sotto_error *err)
         file->by_name[i] = (st_name_index){file->tensors[i].name, i};
     for (int64_t i = 0; i < file->n_meta; i++)
         file->by_key[i] = (st_name_index){file->meta[i].about.key, i};
-    ST_TRY(sort_names(file, file->by_name, file->n_tensors, "tensor", err));
-    return sort_names(file, file->by_key, file->n_meta, "key", err);
+    ST_TRY(sort_names(file->by_name, file->n_tensors, "tensor", err));
+    return sort_names(file->by_key, file->n_meta, "key", err);
 }
 
 static sotto_status read_bytes(sotto_model_file *file, const uint8_t *data, size_t size, sotto_error *err)
@@ -268,9 +270,9 @@ void sotto_model_file_free(sotto_model_file *file)
 {
     if (!file)
         return;
-    for (int64_t i = 0; i < file->n_maps; i++)
-        st_file_map_close(&file->maps[i]);
-    st_free(file->maps);
+    for (int64_t i = 0; i < file->n_parts; i++)
+        st_file_map_close(&file->parts[i].map);
+    st_free(file->parts);
     st_free(file->tensors);
     st_free(file->meta);
     st_arena_free(file->arena);
@@ -342,8 +344,8 @@ void sotto_model_tensor_release(const sotto_model_file *file, const sotto_model_
     if (!file || !t)
         return;
     const uintptr_t at = (uintptr_t)t->data;
-    for (int64_t i = 0; i < file->n_maps; i++) {
-        const st_file_map *map = &file->maps[i];
+    for (int64_t i = 0; i < file->n_parts; i++) {
+        const st_file_map *map = &file->parts[i].map;
         const uintptr_t start = (uintptr_t)map->data;
         if (map->data && at >= start && at - start < map->size)
             st_file_map_release(map, at - start, t->bytes);

@@ -31,13 +31,18 @@ typedef struct st_name_index {
     int64_t index;
 } st_name_index;
 
+typedef struct st_model_part {
+    st_file_map map;
+    const char *path;
+} st_model_part;
+
 struct sotto_model_file {
     st_arena *arena;
     const char *format;
     const char *path;   /* as the caller gave it */
     const char *folder; /* where the files beside the weights are; NULL for a file in memory */
-    st_file_map *maps;
-    int64_t n_maps, maps_cap;
+    st_model_part *parts; /* every file that is mapped */
+    int64_t n_parts, parts_cap;
     sotto_model_tensor *tensors;
     int64_t n_tensors, tensors_cap;
     st_name_index *by_name; /* sorted; made when a reader is done */

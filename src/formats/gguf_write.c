@@ -1,0 +1,144 @@
+/* gguf_write.c: GGUF version 3. Metadata of the source goes along; what describes the file itself is written anew. */
+#include <string.h>
+
+#include "formats/convert_impl.h"
+#include "formats/gguf.h"
+
+enum { ALIGNMENT = 32, BLOCK_VERSION = 2 };
+
+static const char *const own_keys[] = {"general.alignment", "general.file_type", "general.quantization_version",
+                                       "whisper.mel_filters"};
+enum { N_OWN = sizeof own_keys / sizeof *own_keys };
+
+static bool is_own(const char *key)
+{
+    for (int i = 0; i < N_OWN; i++)
+        if (strcmp(own_keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+static void put_text(st_out *o, const char *text, size_t n)
+{
+    st_out_number(o, n, 8);
+    st_out_bytes(o, text, n);
+}
+
+static void put_key(st_out *o, const char *key, int type)
+{
+    put_text(o, key, strlen(key));
+    st_out_number(o, (uint64_t)type, 4);
+}
+
+static void put_array_head(st_out *o, const char *key, int type, int64_t n)
+{
+    put_key(o, key, ST_GGUF_ARRAY);
+    st_out_number(o, (uint64_t)type, 4);
+    st_out_number(o, (uint64_t)n, 8);
+}
+
+static void put_floats(st_out *o, const char *key, const float *values, int64_t n)
+{
+    put_array_head(o, key, ST_GGUF_F32, n);
+    st_out_bytes(o, values, (size_t)n * sizeof *values);
+}
+
+static void put_int(st_out *o, const st_meta_entry *e)
+{
+    const bool small = e->value.i >= 0 && e->value.i <= UINT32_MAX;
+    put_key(o, e->about.key, small ? ST_GGUF_U32 : ST_GGUF_I64);
+    st_out_number(o, (uint64_t)e->value.i, small ? 4 : 8);
+}
+
+static void put_float(st_out *o, const st_meta_entry *e)
+{
+    const float f = (float)e->value.f;
+    const bool exact = (double)f == e->value.f;
+    uint64_t bits = 0;
+    uint32_t bits32;
+    memcpy(&bits, &e->value.f, sizeof bits);
+    memcpy(&bits32, &f, sizeof bits32);
+    put_key(o, e->about.key, exact ? ST_GGUF_F32 : ST_GGUF_F64);
+    st_out_number(o, exact ? bits32 : bits, exact ? 4 : 8);
+}
+
+static void put_string(st_out *o, const st_meta_entry *e)
+{
+    put_key(o, e->about.key, ST_GGUF_STRING);
+    put_text(o, e->value.text.data, e->value.text.n);
+}
+
+static void put_ints(st_out *o, const st_meta_entry *e)
+{
+    bool small = true;
+    for (int64_t i = 0; i < e->about.count; i++)
+        small = small && e->value.ints[i] >= INT32_MIN && e->value.ints[i] <= INT32_MAX;
+    put_array_head(o, e->about.key, small ? ST_GGUF_I32 : ST_GGUF_I64, e->about.count);
+    for (int64_t i = 0; i < e->about.count; i++)
+        st_out_number(o, (uint64_t)e->value.ints[i], small ? 4 : 8);
+}
+
+static void put_float_array(st_out *o, const st_meta_entry *e)
+{
+    put_floats(o, e->about.key, e->value.floats, e->about.count);
+}
+
+static void put_strings(st_out *o, const st_meta_entry *e)
+{
+    put_array_head(o, e->about.key, ST_GGUF_STRING, e->about.count);
+    for (int64_t i = 0; i < e->about.count; i++)
+        put_text(o, e->value.texts[i].data, e->value.texts[i].n);
+}
+
+static void (*const put_kind[])(st_out *o, const st_meta_entry *e) = {
+    [SOTTO_META_INT] = put_int,   [SOTTO_META_FLOAT] = put_float,        [SOTTO_META_STRING] = put_string,
+    [SOTTO_META_INTS] = put_ints, [SOTTO_META_FLOATS] = put_float_array, [SOTTO_META_STRINGS] = put_strings,
+};
+
+static void put_metadata(const st_plan *plan, st_out *o)
+{
+    for (int64_t i = 0; i < plan->file->n_meta; i++)
+        if (!is_own(plan->file->meta[i].about.key))
+            put_kind[plan->file->meta[i].about.kind](o, &plan->file->meta[i]);
+    const int ftype = st_ftype(plan->main);
+    const uint32_t numbers[] = {ALIGNMENT, ftype < 0 ? 0 : (uint32_t)ftype, BLOCK_VERSION};
+    for (int i = 0; i < 3; i++) {
+        put_key(o, own_keys[i], ST_GGUF_U32);
+        st_out_number(o, numbers[i], 4);
+    }
+    put_floats(o, own_keys[3], plan->filters, plan->n_filters);
+}
+
+static size_t padding(uint64_t at)
+{
+    return (size_t)((ALIGNMENT - at % ALIGNMENT) % ALIGNMENT);
+}
+
+sotto_status st_write_gguf(const st_plan *plan, st_out *o)
+{
+    uint64_t n_keys = N_OWN;
+    for (int64_t i = 0; i < plan->file->n_meta; i++)
+        n_keys += !is_own(plan->file->meta[i].about.key);
+    st_out_bytes(o, "GGUF", 4);
+    st_out_number(o, 3, 4);
+    st_out_number(o, (uint64_t)plan->n, 8);
+    st_out_number(o, n_keys, 8);
+    put_metadata(plan, o);
+    uint64_t offset = 0;
+    for (int64_t i = 0; i < plan->n; i++) {
+        const st_plan_tensor *p = &plan->list[i];
+        put_text(o, p->source.name, strlen(p->source.name));
+        st_out_number(o, (uint64_t)p->source.n_dims, 4);
+        for (int a = 0; a < p->source.n_dims; a++)
+            st_out_number(o, (uint64_t)p->source.dim[a], 8);
+        st_out_number(o, (uint64_t)p->dtype, 4);
+        st_out_number(o, offset, 8);
+        offset += p->bytes + padding(p->bytes);
+    }
+    st_out_zeros(o, padding(st_file_writer_at(o->writer)));
+    for (int64_t i = 0; i < plan->n; i++) {
+        st_out_tensor(o, plan, i);
+        st_out_zeros(o, padding(plan->list[i].bytes));
+    }
+    return o->status;
+}

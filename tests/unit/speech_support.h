@@ -22,6 +22,7 @@ enum {
     FAKE_SEQ = 16
 };
 
+sotto_status fake_vocab_try(int n_languages, bool multilingual, st_vocab **out, sotto_error *err);
 st_vocab *fake_vocab(int n_languages, bool multilingual);
 /* Time stamp token of t hundredths of a second (even). */
 int32_t stamp(const st_vocab *v, int hundredths);

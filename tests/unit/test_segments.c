@@ -265,6 +265,16 @@ static void long_segments_are_cut_and_share_their_time(void **state)
     expect(1, 4, 6, 3.0, 4.0, " a");
 }
 
+static void no_piece_is_without_text(void **state)
+{
+    (void)state;
+    /* the second segment's first two tokens finish the character of the first */
+    SLICE(true, 0, 3000, 2, -1, A, 0xe2, -201, -201, 0x82, 0xac, B, -301);
+    assert_int_equal(slicer.n_slices, 2);
+    expect(0, 0, 4, 0.0, 2.0, " a\xe2\x82\xac");
+    expect(1, 4, 9, 2.0, 3.0, " b");
+}
+
 /* ---- B43, B44: times ---- */
 
 static void times_stay_inside_and_never_go_back(void **state)
@@ -311,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(joined_segments_are_the_text, setup, teardown),
         cmocka_unit_test_setup_teardown(bytes_that_are_no_character_are_replaced, setup, teardown),
         cmocka_unit_test_setup_teardown(long_segments_are_cut_and_share_their_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_piece_is_without_text, setup, teardown),
         cmocka_unit_test_setup_teardown(times_stay_inside_and_never_go_back, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,7 +199,7 @@ static int cut_slice(st_slicer *s, const st_window *w, int at)
     for (int i = whole.first; i < whole.end; i++) {
         if (w->tokens[i] >= s->vocab->eot)
             continue;
-        if (count >= w->max_tokens && !s->inside[s->offset[i]]) {
+        if (count >= w->max_tokens && !s->inside[s->offset[i]] && s->offset[i] > piece.text_first) {
             before += count;
             count = 0;
             piece.end = i;

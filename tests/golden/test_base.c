@@ -196,7 +196,7 @@ static void transcriptions(int beam_size, const char *key)
             sotto_error err;
             if (sotto_whisper_transcribe(s, r.pcm, r.n, &o, &err))
                 fail_msg("%s: %s", names[i], err.text);
-            const double duration = (double)(r.n / ST_HOP) / ST_FRAMES_PER_SECOND;
+            const double duration = (double)r.n / SOTTO_WHISPER_SAMPLE_RATE;
             printf("%-14s %s: %lld segments\n", names[i], key, (long long)sotto_whisper_segment_count(s));
             assert_int_equal(sotto_whisper_segment_count(s), (int64_t)json_array_size(segments));
             for (int64_t k = 0; k < sotto_whisper_segment_count(s); k++) {

@@ -84,7 +84,8 @@ sotto_status sotto_backend_open(const sotto_backend_options *options, sotto_back
     *out = NULL;
     const sotto_backend_options *o = options ? options : &defaults;
     if (o->n_threads < 0 || o->n_threads > MAX_THREADS)
-        return st_fail(err, SOTTO_E_ARGUMENT, "n_threads: %d, expected 0 (all cores) to %d", o->n_threads, (int)MAX_THREADS);
+        return st_fail(err, SOTTO_E_ARGUMENT, "n_threads: %d, expected 0 (all cores) to %d", o->n_threads,
+                       (int)MAX_THREADS);
     const st_backend_impl *impl;
     int own;
     ST_TRY(find_device(o->device, &impl, &own, err));
@@ -162,7 +163,8 @@ sotto_status st_arena_reserve(sotto_arena *arena, size_t size, sotto_error *err)
     const st_runner r = arena->backend->main;
     const size_t max = r.impl->buffer_traits(r.state, ST_BUFFER_COMPUTE).max_size;
     if (size > max)
-        return st_fail(err, SOTTO_E_MEMORY, "compute memory: %zu bytes, the device's buffers hold at most %zu", size, max);
+        return st_fail(err, SOTTO_E_MEMORY, "compute memory: %zu bytes, the device's buffers hold at most %zu", size,
+                       max);
     st_buffer fresh = {0};
     if (arena->buffer.impl) { /* freed first: the old contents are not wanted, and both at once may not fit */
         arena->buffer.impl->buffer_free(&arena->buffer);

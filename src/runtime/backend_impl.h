@@ -47,8 +47,8 @@ typedef struct st_backend_impl {
     sotto_status (*buffer_alloc)(void *state, st_buffer_usage usage, size_t size, st_buffer *out, sotto_error *err);
     void (*buffer_free)(st_buffer *buffer);
     /* Rows [row, row + n_rows) of a stored tensor from contiguous host rows of type dtype (see sotto_store_upload). */
-    sotto_status (*upload)(void *state, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype, const void *data,
-                           sotto_error *err);
+    sotto_status (*upload)(void *state, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,
+                           const void *data, sotto_error *err);
     /* All rows as f32, whatever the layout. */
     sotto_status (*download_f32)(void *state, const sotto_tensor *t, float *out, sotto_error *err);
     /* Bytes of compute or cache memory, contiguous tensors only. */
@@ -60,11 +60,13 @@ typedef struct st_backend_impl {
     bool (*supports)(const sotto_tensor *node); /* a pure function of op, types, shapes and strides */
     /* Scratch, tables, choice of kernels. Called when the plan is made, before memory exists; must not touch data.
      * scratch_bytes: what the backend will hold for the plan. */
-    sotto_status (*prepare)(void *state, const st_exec_plan *plan, void **prepared, size_t *scratch_bytes, sotto_error *err);
+    sotto_status (*prepare)(void *state, const st_exec_plan *plan, void **prepared, size_t *scratch_bytes,
+                            sotto_error *err);
     void (*release)(void *state, void *prepared);
     /* Runs all nodes; returns when done or, for an asynchronous backend, when queued (then sync waits). */
-    sotto_status (*run)(void *state, const st_exec_plan *plan, void *prepared, const st_exec_hooks *hooks, sotto_error *err);
-    sotto_status (*sync)(void *state, sotto_error *err); /* ? */
+    sotto_status (*run)(void *state, const st_exec_plan *plan, void *prepared, const st_exec_hooks *hooks,
+                        sotto_error *err);
+    sotto_status (*sync)(void *state, sotto_error *err);                       /* ? */
     sotto_status (*event_record)(void *state, void **event, sotto_error *err); /* ? */
     sotto_status (*event_wait)(void *state, void *event, sotto_error *err);    /* ? */
 } st_backend_impl;

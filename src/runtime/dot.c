@@ -37,9 +37,9 @@ static const char *plain(const char *name, char *out, size_t size)
 static void put_node(const sink *s, const sotto_tensor *t, const char *backend)
 {
     char name[ST_NAME_SIZE], shape[96];
-    put(s, "  t%p [label=\"%s\\n%s %s %s%s%s\"%s];\n", (const void *)t, plain(t->name, name, sizeof name), st_op_name(t->op),
-        sotto_dtype_name(t->dtype), st_tensor_shape_text(t, shape, sizeof shape), *backend ? "\\n" : "", backend,
-        *backend ? "" : " shape=box");
+    put(s, "  t%p [label=\"%s\\n%s %s %s%s%s\"%s];\n", (const void *)t, plain(t->name, name, sizeof name),
+        st_op_name(t->op), sotto_dtype_name(t->dtype), st_tensor_shape_text(t, shape, sizeof shape),
+        *backend ? "\\n" : "", backend, *backend ? "" : " shape=box");
 }
 
 sotto_status sotto_plan_dot(const sotto_plan *plan, void (*write)(void *user, const char *text, size_t n), void *user,

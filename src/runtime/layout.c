@@ -9,8 +9,8 @@
 /* Source that the result may overwrite, plus one; the op then reads element i of that source before it writes element i
  * of the result, and nothing else of it. */
 static const uint8_t in_place[ST_OP_COUNT] = {
-    [ST_OP_LINEAR] = 4,  [ST_OP_CONV_1D] = 4, [ST_OP_ADD] = 1,     [ST_OP_MUL] = 1,  [ST_OP_SCALE] = 1, [ST_OP_GELU] = 1,
-    [ST_OP_SILU] = 1,    [ST_OP_RELU] = 1,    [ST_OP_SIGMOID] = 1, [ST_OP_TANH] = 1, [ST_OP_LOG10] = 1,
+    [ST_OP_LINEAR] = 4, [ST_OP_CONV_1D] = 4, [ST_OP_ADD] = 1,     [ST_OP_MUL] = 1,  [ST_OP_SCALE] = 1, [ST_OP_GELU] = 1,
+    [ST_OP_SILU] = 1,   [ST_OP_RELU] = 1,    [ST_OP_SIGMOID] = 1, [ST_OP_TANH] = 1, [ST_OP_LOG10] = 1,
 };
 
 static sotto_tensor *home_of(sotto_tensor *t)
@@ -37,8 +37,12 @@ static void add_item(layout *l, sotto_tensor *t, int step, bool pinned)
 {
     t->offset = (size_t)l->n;
     l->owner[l->n] = t;
-    l->items[l->n++] = (st_plan_item){
-        .size = sotto_tensor_bytes(t), .alignment = l->alignment, .first = step, .last = step, .reuse = -1, .pinned = pinned};
+    l->items[l->n++] = (st_plan_item){.size = sotto_tensor_bytes(t),
+                                      .alignment = l->alignment,
+                                      .first = step,
+                                      .last = step,
+                                      .reuse = -1,
+                                      .pinned = pinned};
 }
 
 int st_op_in_place_source(const sotto_tensor *node)

@@ -48,7 +48,8 @@ sotto_status sotto_plan_create_take(sotto_backend *backend, sotto_arena *arena, 
     plan->backend = backend;
     plan->arena = arena;
     plan->graph = graph;
-    sotto_status status = graph->error.code != SOTTO_OK ? st_fail(err, graph->error.code, "%s", graph->error.text) : SOTTO_OK;
+    sotto_status status =
+        graph->error.code != SOTTO_OK ? st_fail(err, graph->error.code, "%s", graph->error.text) : SOTTO_OK;
     if (status == SOTTO_OK)
         status = st_plan_layout(plan, err);
     if (status == SOTTO_OK)
@@ -84,15 +85,22 @@ uint64_t sotto_plan_bytes(const sotto_plan *plan)
 
 sotto_status sotto_plan_allocate(sotto_plan *plan, sotto_error *err)
 {
+    if (!plan)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_plan_allocate: plan is NULL");
     return st_arena_reserve(plan->arena, plan->compute_bytes, err);
 }
 
 /* Where a contiguous tensor of the plan's graph lies in its buffer. */
-static sotto_status locate(const sotto_tensor *t, size_t offset, size_t bytes, size_t *at, sotto_error *err)
+static sotto_status locate(const sotto_plan *plan, const sotto_tensor *t, size_t offset, size_t bytes, size_t *at,
+                           sotto_error *err)
 {
     const sotto_tensor *home = t && t->view_of ? t->view_of : t;
-    if (!t || !home->buffer || (home->flags & ST_TENSOR_MATRIX) || !st_tensor_is_contiguous(t))
+    const bool stored = home && (home->flags & ST_TENSOR_STORED);
+    if (!plan || !t || (!stored && home->buffer != &plan->arena->buffer) || (stored && !home->buffer->impl) ||
+        (home->flags & ST_TENSOR_MATRIX) || !st_tensor_is_contiguous(t))
         return st_fail(err, SOTTO_E_ARGUMENT, "%s: not a contiguous tensor of this plan", t ? t->name : "NULL");
+    if (!(home->flags & (ST_TENSOR_STORED | ST_TENSOR_INPUT | ST_TENSOR_OUTPUT)))
+        return st_fail(err, SOTTO_E_ARGUMENT, "%s: neither an input nor an output: its memory is used again", t->name);
     const size_t size = sotto_tensor_bytes(t);
     if (offset > size || bytes > size - offset)
         return st_fail(err, SOTTO_E_ARGUMENT, "%s: bytes %zu to %zu of %zu", t->name, offset, offset + bytes, size);
@@ -100,20 +108,22 @@ static sotto_status locate(const sotto_tensor *t, size_t offset, size_t bytes, s
     return SOTTO_OK;
 }
 
-sotto_status sotto_plan_set(sotto_plan *plan, sotto_tensor *t, size_t offset, const void *data, size_t bytes, sotto_error *err)
+sotto_status sotto_plan_set(sotto_plan *plan, sotto_tensor *t, size_t offset, const void *data, size_t bytes,
+                            sotto_error *err)
 {
     size_t at;
-    ST_TRY(locate(t, offset, bytes, &at, err));
+    ST_TRY(locate(plan, t, offset, bytes, &at, err));
     ST_TRY(sotto_plan_allocate(plan, err));
     sotto_tensor *home = t->view_of ? t->view_of : t;
     const st_runner r = plan->backend->main;
     return r.impl->set(r.state, home->buffer, at, data, bytes, err);
 }
 
-sotto_status sotto_plan_get(sotto_plan *plan, const sotto_tensor *t, size_t offset, void *out, size_t bytes, sotto_error *err)
+sotto_status sotto_plan_get(sotto_plan *plan, const sotto_tensor *t, size_t offset, void *out, size_t bytes,
+                            sotto_error *err)
 {
     size_t at;
-    ST_TRY(locate(t, offset, bytes, &at, err));
+    ST_TRY(locate(plan, t, offset, bytes, &at, err));
     ST_TRY(sotto_plan_allocate(plan, err));
     const sotto_tensor *home = t->view_of ? t->view_of : t;
     const st_runner r = plan->backend->main;
@@ -126,6 +136,11 @@ sotto_status sotto_plan_run(sotto_plan *plan, const sotto_run_options *options, 
     const sotto_run_options *o = options ? options : &none;
     if (!plan)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_plan_run: plan is NULL");
+    for (int i = 0; i < plan->graph->n_leaf; i++) {
+        const sotto_tensor *leaf = plan->graph->leaf[i];
+        if ((leaf->flags & ST_TENSOR_STORED) && !leaf->buffer->impl)
+            return st_fail(err, SOTTO_E_ARGUMENT, "%s: its store has not been allocated", leaf->name);
+    }
     ST_TRY(sotto_plan_allocate(plan, err));
     size_t at = 0;
     for (int i = 0; i < plan->n_segments; i++) {

@@ -19,7 +19,7 @@ struct sotto_plan {
     size_t compute_bytes, scratch_bytes;
     st_segment *segments;
     int n_segments;
-    double *seconds; /* [n_node], for the trace */
+    double *seconds;         /* [n_node], for the trace */
     sotto_trace_node *trace; /* [n_node], filled when the plan is made */
 };
 

@@ -95,7 +95,8 @@ static sotto_status take(pool *p, st_plan_item *item, sotto_error *err)
         const size_t start = open ? p->free[p->n - 1].offset : p->total;
         size_t end;
         if (!st_align_size(start, item->alignment, &offset) || !st_add_size(offset, item->size, &end))
-            return st_fail(err, SOTTO_E_MEMORY, "planner: the total of %zu bytes and %zu more overflows", p->total, item->size);
+            return st_fail(err, SOTTO_E_MEMORY, "planner: the total of %zu bytes and %zu more overflows", p->total,
+                           item->size);
         if (open)
             p->n--;
         if (offset > start && !insert(p, p->n, start, offset - start))
@@ -123,9 +124,11 @@ static sotto_status check(const st_plan_item *items, int n_items, sotto_error *e
     for (int i = 0; i < n_items; i++) {
         const st_plan_item *t = &items[i];
         const bool power = t->alignment != 0 && (t->alignment & (t->alignment - 1)) == 0;
-        if (!power || t->first < 0 || t->last < t->first || t->reuse >= i || t->reuse < -1 || (i > 0 && t->first < items[i - 1].first))
-            return st_fail(err, SOTTO_E_ARGUMENT, "planner: item %d: steps %d to %d, alignment %zu, reuse %d: out of order", i,
-                           t->first, t->last, t->alignment, t->reuse);
+        if (!power || t->first < 0 || t->last < t->first || t->reuse >= i || t->reuse < -1 ||
+            (i > 0 && t->first < items[i - 1].first))
+            return st_fail(err, SOTTO_E_ARGUMENT,
+                           "planner: item %d: steps %d to %d, alignment %zu, reuse %d: out of order", i, t->first,
+                           t->last, t->alignment, t->reuse);
     }
     return SOTTO_OK;
 }

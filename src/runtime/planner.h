@@ -10,12 +10,12 @@
 typedef struct st_plan_item {
     size_t size;      /* bytes; 0 takes no room */
     size_t alignment; /* power of two */
-    int first, last;  /* steps in which the item is written first and used last, first <= last; steps that may overlap in
+    int first, last; /* steps in which the item is written first and used last, first <= last; steps that may overlap in
                          time have one number */
-    int reuse;        /* item whose memory this one may take over, -1 = none: it dies in step `first`, and the two may be the
+    int reuse;   /* item whose memory this one may take over, -1 = none: it dies in step `first`, and the two may be the
                          same memory during that step */
-    bool pinned;      /* lives from before the first step to after the last */
-    size_t offset;    /* out */
+    bool pinned; /* lives from before the first step to after the last */
+    size_t offset; /* out */
 } st_plan_item;
 
 /* Sets the offsets and the total size. Items in order of `first`. SOTTO_E_MEMORY when the bookkeeping does not fit or the

@@ -58,6 +58,10 @@ static sotto_tensor *refuse(sotto_store *s, sotto_status code, const char *name,
 sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims, const int64_t *dim,
                               bool matrix)
 {
+    if (!store)
+        return NULL;
+    if (!name || !dim)
+        return refuse(store, SOTTO_E_ARGUMENT, name ? name : "a tensor", "name or shape is NULL");
     if (store->allocated)
         return refuse(store, SOTTO_E_ARGUMENT, name, "declared after the store was allocated");
     sotto_tensor *t = st_arena_alloc(store->arena, sizeof *t);
@@ -87,6 +91,8 @@ uint64_t sotto_store_bytes(const sotto_store *store)
 
 sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err)
 {
+    if (!store)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_store_allocate: store is NULL");
     if (store->error.code != SOTTO_OK)
         return st_fail(err, store->error.code, "%s", store->error.text);
     if (store->allocated)
@@ -94,7 +100,8 @@ sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err)
     const st_runner r = store->backend->main;
     const size_t max = r.impl->buffer_traits(r.state, store->usage).max_size;
     if (store->size > max)
-        return st_fail(err, SOTTO_E_MEMORY, "a store of %zu bytes: the device's buffers hold at most %zu", store->size, max);
+        return st_fail(err, SOTTO_E_MEMORY, "a store of %zu bytes: the device's buffers hold at most %zu", store->size,
+                       max);
     ST_TRY(r.impl->buffer_alloc(r.state, store->usage, store->size > 0 ? store->size : 1, &store->buffer, err));
     store->buffer.impl = r.impl;
     store->buffer.usage = store->usage;
@@ -115,8 +122,9 @@ static bool is_plain_float(sotto_dtype t)
 sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,
                                 const void *data, sotto_error *err)
 {
-    if (!store->allocated || !owns(store, t) || (!data && n_rows > 0))
-        return st_fail(err, SOTTO_E_ARGUMENT, "upload: the store is not allocated, or the tensor is not of it, or data is NULL");
+    if (!store || !store->allocated || !owns(store, t) || (!data && n_rows > 0))
+        return st_fail(err, SOTTO_E_ARGUMENT,
+                       "upload: the store is not allocated, or the tensor is not of it, or data is NULL");
     if (row < 0 || n_rows < 0 || row > st_tensor_n_rows(t) || n_rows > st_tensor_n_rows(t) - row)
         return st_fail(err, SOTTO_E_ARGUMENT, "%s: rows %lld to %lld, expected 0 to %lld", t->name, (long long)row,
                        (long long)(row + n_rows), (long long)st_tensor_n_rows(t));
@@ -124,22 +132,24 @@ sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row
                              (sotto_dtype_block(dtype) > 1 && t->dtype == SOTTO_F32);
     if (!convertible || (t->dim[0] > 0 && sotto_dtype_row_bytes(dtype, t->dim[0]) == 0))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: rows of %s cannot be stored as %s", t->name,
-                       sotto_dtype_name(dtype) ? sotto_dtype_name(dtype) : "an unknown type", sotto_dtype_name(t->dtype));
+                       sotto_dtype_name(dtype) ? sotto_dtype_name(dtype) : "an unknown type",
+                       sotto_dtype_name(t->dtype));
     const st_runner r = store->backend->main;
     return r.impl->upload(r.state, t, row, n_rows, dtype, data, err);
 }
 
 sotto_status sotto_store_download(sotto_store *store, const sotto_tensor *t, float *out, sotto_error *err)
 {
-    if (!store->allocated || !owns(store, t) || !out)
-        return st_fail(err, SOTTO_E_ARGUMENT, "download: the store is not allocated, or the tensor is not of it, or out is NULL");
+    if (!store || !store->allocated || !owns(store, t) || !out)
+        return st_fail(err, SOTTO_E_ARGUMENT,
+                       "download: the store is not allocated, or the tensor is not of it, or out is NULL");
     const st_runner r = store->backend->main;
     return r.impl->download_f32(r.state, t, out, err);
 }
 
 sotto_status sotto_store_clear(sotto_store *store, sotto_error *err)
 {
-    if (!store->allocated || store->usage != ST_BUFFER_CACHE)
+    if (!store || !store->allocated || store->usage != ST_BUFFER_CACHE)
         return st_fail(err, SOTTO_E_ARGUMENT, "clear: expected an allocated cache store");
     const st_runner r = store->backend->main;
     return r.impl->fill_zero(r.state, &store->buffer, err);

@@ -6,11 +6,7 @@
 
 struct st_backend_impl; /* runtime/backend_impl.h */
 
-typedef enum st_buffer_usage {
-    ST_BUFFER_WEIGHTS = 0,
-    ST_BUFFER_CACHE = 1,
-    ST_BUFFER_COMPUTE = 2
-} st_buffer_usage;
+typedef enum st_buffer_usage { ST_BUFFER_WEIGHTS = 0, ST_BUFFER_CACHE = 1, ST_BUFFER_COMPUTE = 2 } st_buffer_usage;
 
 /* A range of device memory. Shared by the backends of one device that agree on its layout. */
 typedef struct st_buffer {

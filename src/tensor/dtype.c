@@ -70,7 +70,8 @@ size_t sotto_dtype_row_bytes(sotto_dtype dtype, int64_t n)
 {
     const int i = row_of(dtype);
     size_t bytes;
-    if (i < 0 || n < 0 || n % dtypes[i].block != 0 || !st_mul_size((size_t)(n / dtypes[i].block), dtypes[i].bytes, &bytes))
+    if (i < 0 || n < 0 || n % dtypes[i].block != 0 ||
+        !st_mul_size((size_t)(n / dtypes[i].block), dtypes[i].bytes, &bytes))
         return 0;
     return bytes;
 }

@@ -96,6 +96,9 @@ sotto_tensor *st_graph_new_node(sotto_graph *g, st_op op, sotto_dtype dtype, int
 
 sotto_tensor *sotto_graph_input(sotto_graph *g, const char *name, sotto_dtype dtype, int n_dims, const int64_t *dim)
 {
+    if (g->finished || !name || !dim)
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "input %s: %s", name ? name : "NULL",
+                             g->finished ? "the graph is finished" : "name or shape is NULL");
     sotto_tensor *t = st_arena_alloc(g->arena, sizeof *t);
     if (!t || !append(&g->leaf, &g->n_leaf, &g->cap_leaf, t))
         return st_graph_fail(g, SOTTO_E_MEMORY, "input %s: no memory", name);
@@ -111,8 +114,9 @@ sotto_tensor *sotto_graph_input(sotto_graph *g, const char *name, sotto_dtype dt
 
 sotto_tensor *sotto_graph_use(sotto_graph *g, sotto_tensor *stored)
 {
-    if (!stored)
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "graph \"%s\": a stored tensor is NULL", g->name);
+    if (!stored || !(stored->flags & ST_TENSOR_STORED))
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "graph \"%s\": %s is not a tensor of a store", g->name,
+                             stored ? stored->name : "NULL");
     for (int i = 0; i < g->n_leaf; i++)
         if (g->leaf[i] == stored)
             return stored;
@@ -123,10 +127,16 @@ sotto_tensor *sotto_graph_use(sotto_graph *g, sotto_tensor *stored)
 
 void sotto_graph_output(sotto_graph *g, sotto_tensor *t, const char *name)
 {
-    if (st_graph_poisoned(g, &t, 1))
+    if (g->finished || !t || !name) {
+        (void)st_graph_fail(g, SOTTO_E_ARGUMENT, "output %s: %s", name ? name : "NULL",
+                            g->finished ? "the graph is finished" : "tensor or name is NULL");
+        return;
+    }
+    /* what lies in a store can be read anyway, and is shared with other graphs */
+    if (st_graph_poisoned(g, &t, 1) || ((t->flags & ST_TENSOR_STORED) && !t->view_of))
         return;
     t->flags |= ST_TENSOR_OUTPUT;
-    if (t->view_of)
+    if (t->view_of && !(t->view_of->flags & ST_TENSOR_STORED))
         t->view_of->flags |= ST_TENSOR_OUTPUT;
     snprintf(t->name, sizeof t->name, "%s", name);
 }

@@ -7,12 +7,23 @@ sotto_tensor *st_op_fail(sotto_graph *g, st_op op, const char *what, const sotto
         st_tensor_shape_text(a, sa, sizeof sa);
     if (b)
         st_tensor_shape_text(b, sb, sizeof sb);
-    return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: %s (%s %s%s%s %s)", st_op_name(op), what, a ? sotto_dtype_name(a->dtype) : "none",
-                         sa, b ? " and " : "", b ? sotto_dtype_name(b->dtype) : "", sb);
+    return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: %s (%s %s%s%s %s)", st_op_name(op), what,
+                         a ? sotto_dtype_name(a->dtype) : "none", sa, b ? " and " : "",
+                         b ? sotto_dtype_name(b->dtype) : "", sb);
 }
 
-sotto_tensor *st_op_node(sotto_graph *g, st_op op, sotto_dtype dtype, int n_dims, const int64_t *dim, sotto_tensor *const *src,
-                         int n_src)
+sotto_tensor *st_op_bad(sotto_graph *g, st_op op, sotto_tensor *const *src, int n_src, unsigned optional)
+{
+    for (int i = 0; i < n_src; i++)
+        if (!src[i] && !(optional & 1u << i))
+            return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: source %d is NULL", st_op_name(op), i);
+    if (st_graph_poisoned(g, src, n_src))
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: a source is the result of a failed operation", st_op_name(op));
+    return NULL;
+}
+
+sotto_tensor *st_op_node(sotto_graph *g, st_op op, sotto_dtype dtype, int n_dims, const int64_t *dim,
+                         sotto_tensor *const *src, int n_src)
 {
     sotto_tensor *t = st_graph_new_node(g, op, dtype, n_dims, dim);
     if (!(t->flags & ST_TENSOR_POISON))

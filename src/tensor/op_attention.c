@@ -1,10 +1,12 @@
 #include "tensor/op_impl.h"
 
-sotto_tensor *sotto_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v, float scale, bool causal)
+sotto_tensor *sotto_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v, float scale,
+                              bool causal)
 {
     sotto_tensor *const src[] = {q, k, v};
-    if (st_graph_poisoned(g, src, 3))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "attention: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_ATTENTION, src, 3, 0);
+    if (bad)
+        return bad;
     /* [b, n, h, d], so dim is d, h, n, b */
     if (!st_op_is_rows_f32(q) || !st_op_is_rows_f32(k) || !st_op_is_rows_f32(v) || !st_op_same_shape(k, v) ||
         k->dim[0] != q->dim[0] || k->dim[1] < 1 || q->dim[1] % k->dim[1] != 0 || k->dim[3] != q->dim[3])
@@ -18,8 +20,8 @@ sotto_tensor *sotto_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, 
 
 static bool is_cache(const sotto_tensor *t)
 {
-    return (t->dtype == SOTTO_F32 || t->dtype == SOTTO_F16 || t->dtype == SOTTO_BF16) && !(t->flags & ST_TENSOR_MATRIX) &&
-           st_tensor_has_rows(t);
+    return (t->dtype == SOTTO_F32 || t->dtype == SOTTO_F16 || t->dtype == SOTTO_BF16) &&
+           !(t->flags & ST_TENSOR_MATRIX) && st_tensor_has_rows(t);
 }
 
 static bool is_list(const sotto_tensor *t, int64_t n)
@@ -27,12 +29,13 @@ static bool is_list(const sotto_tensor *t, int64_t n)
     return t->dtype == SOTTO_I32 && st_tensor_is_contiguous(t) && sotto_tensor_count(t) == n;
 }
 
-sotto_tensor *sotto_cache_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v, sotto_tensor *index,
-                                    sotto_tensor *base, sotto_tensor *n_kv, float scale)
+sotto_tensor *sotto_cache_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v,
+                                    sotto_tensor *index, sotto_tensor *base, sotto_tensor *n_kv, float scale)
 {
     sotto_tensor *const src[] = {q, k, v, index, base, n_kv};
-    if (st_graph_poisoned(g, src, 6))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "cache_attention: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_CACHE_ATTENTION, src, 6, 1u << 3);
+    if (bad)
+        return bad;
     /* q [n_row, h, d], k and v [n_cell, h_kv, d] */
     if (!st_op_is_rows_f32(q) || !is_cache(k) || !is_cache(v) || k->dtype != v->dtype || !st_op_same_shape(k, v) ||
         k->dim[0] != q->dim[0] || k->dim[1] < 1 || q->dim[1] % k->dim[1] != 0 || q->dim[3] != 1 || k->dim[3] != 1)
@@ -40,7 +43,8 @@ sotto_tensor *sotto_cache_attention(sotto_graph *g, sotto_tensor *q, sotto_tenso
     const int64_t n_row = q->dim[2];
     if (!is_list(base, n_row) || !is_list(n_kv, n_row))
         return st_op_fail(g, ST_OP_CACHE_ATTENTION, "base and n_kv must be i32, one for each row of q", q, base);
-    if (index && (index->dtype != SOTTO_I32 || !st_tensor_is_contiguous(index) || index->dim[2] != 1 || index->dim[3] != 1))
+    if (index &&
+        (index->dtype != SOTTO_I32 || !st_tensor_is_contiguous(index) || index->dim[2] != 1 || index->dim[3] != 1))
         return st_op_fail(g, ST_OP_CACHE_ATTENTION, "index must be i32 [n_list, max_kv]", index, NULL);
     const int64_t dim[2] = {q->dim[0] * q->dim[1], n_row};
     sotto_tensor *y = st_op_node(g, ST_OP_CACHE_ATTENTION, SOTTO_F32, 2, dim, src, 6);

@@ -8,8 +8,9 @@ static bool is_plain(sotto_dtype t)
 sotto_tensor *sotto_copy(sotto_graph *g, sotto_tensor *x, sotto_dtype dtype)
 {
     sotto_tensor *const src[] = {x, NULL};
-    if (st_graph_poisoned(g, src, 1))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "copy: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_COPY, src, 1, 0);
+    if (bad)
+        return bad;
     if (!is_plain(x->dtype) || !is_plain(dtype) || (x->flags & ST_TENSOR_MATRIX))
         return st_op_fail(g, ST_OP_COPY, "expected f32, f16, bf16 or i32", x, NULL);
     return st_op_node(g, ST_OP_COPY, dtype, SOTTO_MAX_DIMS, x->dim, src, 1);
@@ -18,9 +19,11 @@ sotto_tensor *sotto_copy(sotto_graph *g, sotto_tensor *x, sotto_dtype dtype)
 sotto_tensor *sotto_copy_into(sotto_graph *g, sotto_tensor *dst, sotto_tensor *x)
 {
     sotto_tensor *const src[] = {x, dst};
-    if (st_graph_poisoned(g, src, 2))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "copy: bad source");
-    if (!is_plain(x->dtype) || !is_plain(dst->dtype) || ((x->flags | dst->flags) & ST_TENSOR_MATRIX) || !st_op_same_shape(x, dst))
+    sotto_tensor *bad = st_op_bad(g, ST_OP_COPY, src, 2, 0);
+    if (bad)
+        return bad;
+    if (!is_plain(x->dtype) || !is_plain(dst->dtype) || ((x->flags | dst->flags) & ST_TENSOR_MATRIX) ||
+        !st_op_same_shape(x, dst))
         return st_op_fail(g, ST_OP_COPY, "source and destination do not fit", x, dst);
     return st_op_write_view(g, ST_OP_COPY, dst, src, 2);
 }
@@ -28,8 +31,9 @@ sotto_tensor *sotto_copy_into(sotto_graph *g, sotto_tensor *dst, sotto_tensor *x
 sotto_tensor *sotto_concat(sotto_graph *g, sotto_tensor *a, sotto_tensor *b, int axis)
 {
     sotto_tensor *const src[] = {a, b};
-    if (st_graph_poisoned(g, src, 2))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "concat: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_CONCAT, src, 2, 0);
+    if (bad)
+        return bad;
     bool fits = axis >= 0 && axis < SOTTO_MAX_DIMS && a->dtype == b->dtype && is_plain(a->dtype) &&
                 !((a->flags | b->flags) & ST_TENSOR_MATRIX);
     int64_t dim[SOTTO_MAX_DIMS];

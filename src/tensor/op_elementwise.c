@@ -3,17 +3,20 @@
 static sotto_tensor *binary(sotto_graph *g, st_op op, sotto_tensor *a, sotto_tensor *b)
 {
     sotto_tensor *const src[] = {a, b};
-    if (st_graph_poisoned(g, src, 2))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: bad source", st_op_name(op));
-    if (a->dtype != SOTTO_F32 || b->dtype != SOTTO_F32 || ((a->flags | b->flags) & ST_TENSOR_MATRIX) || !st_op_broadcasts(a, b))
+    sotto_tensor *bad = st_op_bad(g, op, src, 2, 0);
+    if (bad)
+        return bad;
+    if (a->dtype != SOTTO_F32 || b->dtype != SOTTO_F32 || ((a->flags | b->flags) & ST_TENSOR_MATRIX) ||
+        !st_op_broadcasts(a, b))
         return st_op_fail(g, op, "expected f32, the second broadcasting to the first", a, b);
     return st_op_node(g, op, SOTTO_F32, SOTTO_MAX_DIMS, a->dim, src, 2);
 }
 
 static sotto_tensor *unary(sotto_graph *g, st_op op, sotto_tensor *x, float a, float b)
 {
-    if (st_graph_poisoned(g, &x, 1))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: bad source", st_op_name(op));
+    sotto_tensor *bad = st_op_bad(g, op, &x, 1, 0);
+    if (bad)
+        return bad;
     if (x->dtype != SOTTO_F32 || (x->flags & ST_TENSOR_MATRIX))
         return st_op_fail(g, op, "expected f32", x, NULL);
     sotto_tensor *y = st_op_node(g, op, SOTTO_F32, SOTTO_MAX_DIMS, x->dim, &x, 1);

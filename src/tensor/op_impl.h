@@ -8,9 +8,12 @@
 
 /* Reports a misuse with the shapes of up to two tensors: "add: what ([3, 5] and [4])". */
 sotto_tensor *st_op_fail(sotto_graph *g, st_op op, const char *what, const sotto_tensor *a, const sotto_tensor *b);
+/* NULL when a builder may go on; else the poison to return: a source that is poisoned, or missing though bit i of `optional`
+ * does not excuse source i, or an earlier error of the graph. */
+sotto_tensor *st_op_bad(sotto_graph *g, st_op op, sotto_tensor *const *src, int n_src, unsigned optional);
 /* A node of op over the sources; NULL entries of src are absent. */
-sotto_tensor *st_op_node(sotto_graph *g, st_op op, sotto_dtype dtype, int n_dims, const int64_t *dim, sotto_tensor *const *src,
-                         int n_src);
+sotto_tensor *st_op_node(sotto_graph *g, st_op op, sotto_dtype dtype, int n_dims, const int64_t *dim,
+                         sotto_tensor *const *src, int n_src);
 /* f32, not a packed matrix, rows contiguous */
 bool st_op_is_rows_f32(const sotto_tensor *t);
 /* f32 [n], contiguous */

@@ -10,8 +10,9 @@ sotto_tensor *sotto_linear(sotto_graph *g, sotto_tensor *x, sotto_tensor *w, sot
                            sotto_tensor *residual)
 {
     sotto_tensor *const src[] = {x, w, b, residual};
-    if (st_graph_poisoned(g, src, 4))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "linear: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_LINEAR, src, 4, 1u << 2 | 1u << 3);
+    if (bad)
+        return bad;
     if (!st_op_is_rows_f32(x) || !is_weight(w) || w->dim[0] != x->dim[0])
         return st_op_fail(g, ST_OP_LINEAR, "x and w do not fit", x, w);
     if (b && !st_op_is_vector(b, w->dim[1]))
@@ -27,8 +28,9 @@ sotto_tensor *sotto_linear(sotto_graph *g, sotto_tensor *x, sotto_tensor *w, sot
 sotto_tensor *sotto_matmul(sotto_graph *g, sotto_tensor *a, sotto_tensor *b)
 {
     sotto_tensor *const src[] = {a, b};
-    if (st_graph_poisoned(g, src, 2))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "matmul: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_MATMUL, src, 2, 0);
+    if (bad)
+        return bad;
     const bool leading = (b->dim[2] == 1 || b->dim[2] == a->dim[2]) && (b->dim[3] == 1 || b->dim[3] == a->dim[3]);
     if (!st_op_is_rows_f32(a) || !st_op_is_rows_f32(b) || a->dim[0] != b->dim[0] || !leading)
         return st_op_fail(g, ST_OP_MATMUL, "a and b do not fit", a, b);
@@ -36,14 +38,15 @@ sotto_tensor *sotto_matmul(sotto_graph *g, sotto_tensor *a, sotto_tensor *b)
     return st_op_node(g, ST_OP_MATMUL, SOTTO_F32, 4, dim, src, 2);
 }
 
-sotto_tensor *sotto_conv_1d(sotto_graph *g, sotto_tensor *x, sotto_tensor *w, sotto_tensor *b, int kernel, int stride, int pad,
-                            sotto_activation act, sotto_tensor *residual)
+sotto_tensor *sotto_conv_1d(sotto_graph *g, sotto_tensor *x, sotto_tensor *w, sotto_tensor *b, int kernel, int stride,
+                            int pad, sotto_activation act, sotto_tensor *residual)
 {
     sotto_tensor *const src[] = {x, w, b, residual};
-    if (st_graph_poisoned(g, src, 4))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "conv_1d: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_CONV_1D, src, 4, 1u << 2 | 1u << 3);
+    if (bad)
+        return bad;
     if (kernel < 1 || stride < 1 || pad < 0 || pad >= kernel || !st_op_is_rows_f32(x) || !is_weight(w) ||
-        w->dim[0] != kernel * x->dim[0] || x->dim[1] + 2 * (int64_t)pad < kernel)
+        w->dim[0] % kernel != 0 || w->dim[0] / kernel != x->dim[0] || x->dim[1] + 2 * (int64_t)pad < kernel)
         return st_op_fail(g, ST_OP_CONV_1D, "x, w, kernel, stride or padding do not fit", x, w);
     if (b && !st_op_is_vector(b, w->dim[1]))
         return st_op_fail(g, ST_OP_CONV_1D, "the bias does not fit", w, b);

@@ -2,8 +2,9 @@
 
 sotto_tensor *sotto_power(sotto_graph *g, sotto_tensor *x)
 {
-    if (st_graph_poisoned(g, &x, 1))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "power: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_POWER, &x, 1, 0);
+    if (bad)
+        return bad;
     if (!st_op_is_rows_f32(x) || x->dim[0] % 2 != 0)
         return st_op_fail(g, ST_OP_POWER, "expected f32 rows of an even number of elements", x, NULL);
     const int64_t dim[4] = {x->dim[0] / 2, x->dim[1], x->dim[2], x->dim[3]};
@@ -12,8 +13,9 @@ sotto_tensor *sotto_power(sotto_graph *g, sotto_tensor *x)
 
 sotto_tensor *sotto_argmax(sotto_graph *g, sotto_tensor *x)
 {
-    if (st_graph_poisoned(g, &x, 1))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "argmax: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_ARGMAX, &x, 1, 0);
+    if (bad)
+        return bad;
     if (!st_op_is_rows_f32(x) || x->dim[0] < 1)
         return st_op_fail(g, ST_OP_ARGMAX, "expected f32 rows of at least one element", x, NULL);
     const int64_t dim[3] = {x->dim[1], x->dim[2], x->dim[3]};

@@ -8,8 +8,9 @@ static bool is_rows_list(const sotto_tensor *t)
 sotto_tensor *sotto_get_rows(sotto_graph *g, sotto_tensor *table, sotto_tensor *rows)
 {
     sotto_tensor *const src[] = {table, rows};
-    if (st_graph_poisoned(g, src, 2))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "get_rows: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_GET_ROWS, src, 2, 0);
+    if (bad)
+        return bad;
     if (!st_op_is_weight_type(table->dtype) || !st_tensor_has_rows(table) || table->dim[2] != 1 || table->dim[3] != 1 ||
         !is_rows_list(rows))
         return st_op_fail(g, ST_OP_GET_ROWS, "expected a table of rows and an i32 list", table, rows);
@@ -33,11 +34,12 @@ sotto_tensor *st_op_write_view(sotto_graph *g, st_op op, sotto_tensor *dst, sott
 sotto_tensor *sotto_set_rows(sotto_graph *g, sotto_tensor *table, sotto_tensor *rows, sotto_tensor *x)
 {
     sotto_tensor *const src[] = {table, rows, x};
-    if (st_graph_poisoned(g, src, 3))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "set_rows: bad source");
+    sotto_tensor *bad = st_op_bad(g, ST_OP_SET_ROWS, src, 3, 0);
+    if (bad)
+        return bad;
     const bool type = table->dtype == SOTTO_F32 || table->dtype == SOTTO_F16 || table->dtype == SOTTO_BF16;
-    if (!type || (table->flags & ST_TENSOR_MATRIX) || !st_tensor_has_rows(table) || table->dim[2] != 1 || table->dim[3] != 1 ||
-        !st_op_is_rows_f32(x) || x->dim[0] != table->dim[0] || x->dim[2] != 1 || x->dim[3] != 1)
+    if (!type || (table->flags & ST_TENSOR_MATRIX) || !st_tensor_has_rows(table) || table->dim[2] != 1 ||
+        table->dim[3] != 1 || !st_op_is_rows_f32(x) || x->dim[0] != table->dim[0] || x->dim[2] != 1 || x->dim[3] != 1)
         return st_op_fail(g, ST_OP_SET_ROWS, "the table and x do not fit", table, x);
     if (!is_rows_list(rows) || rows->dim[0] != x->dim[1])
         return st_op_fail(g, ST_OP_SET_ROWS, "expected one i32 number for each row of x", x, rows);

@@ -104,7 +104,8 @@ char *st_tensor_shape_text(const sotto_tensor *t, char *out, size_t size)
         n--;
     size_t at = 0;
     for (int a = n - 1; a >= 0 && at < size; a--) {
-        const int k = snprintf(out + at, size - at, "%s%lld%s", a == n - 1 ? "[" : ", ", (long long)t->dim[a], a == 0 ? "]" : "");
+        const int k =
+            snprintf(out + at, size - at, "%s%lld%s", a == n - 1 ? "[" : ", ", (long long)t->dim[a], a == 0 ? "]" : "");
         at += k > 0 ? (size_t)k : 0;
     }
     return out;

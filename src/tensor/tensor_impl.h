@@ -25,9 +25,9 @@ enum {
 
 /* Parameters of an op; which are used is said at the builder. */
 typedef struct st_op_params {
-    float f[2];     /* scale / eps / a, b / floor */
-    int32_t i[4];   /* conv: kernel, stride, pad; concat: axis; attention: causal */
-    int32_t act;    /* sotto_activation */
+    float f[2];   /* scale / eps / a, b / floor */
+    int32_t i[4]; /* conv: kernel, stride, pad; concat: axis; attention: causal */
+    int32_t act;  /* sotto_activation */
 } st_op_params;
 
 struct st_buffer; /* buffer.h */
@@ -43,10 +43,10 @@ struct sotto_tensor {
     sotto_tensor *view_of;         /* whose memory this is, never itself a view; NULL = own memory */
     size_t view_offset;            /* bytes from the start of view_of */
     struct st_buffer *buffer;      /* stored tensors: home; others: set by the plan */
-    size_t offset;                 /* bytes from the start of the buffer, of view_of for views resolved by st_tensor_data */
-    void *extra;                   /* the backend's own note on a stored matrix (layout); owned by the store's buffer */
-    int32_t group;                 /* number of barriers before it in the graph */
-    int32_t id;                    /* position in the graph's node list, -1 for leaves */
+    size_t offset; /* bytes from the start of the buffer, of view_of for views resolved by st_tensor_data */
+    void *extra;   /* the backend's own note on a stored matrix (layout); owned by the store's buffer */
+    int32_t group; /* number of barriers before it in the graph */
+    int32_t id;    /* position in the graph's node list, -1 for leaves */
     char name[ST_NAME_SIZE];
 };
 

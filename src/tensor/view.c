@@ -25,22 +25,23 @@ static sotto_tensor *new_view(sotto_graph *g, sotto_tensor *x, const char *op)
     return v;
 }
 
-static bool packed(sotto_graph *g, sotto_tensor *x, const char *op)
+static bool cannot_view(sotto_graph *g, sotto_tensor *x, const char *op)
 {
-    if (!(x->flags & ST_TENSOR_MATRIX))
-        return false;
-    (void)st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: %s is a weight matrix, which has no views", op, x->name);
-    return true;
+    if (!x)
+        (void)st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: the source is NULL", op);
+    else if (x->flags & ST_TENSOR_MATRIX)
+        (void)st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: %s is a weight matrix, which has no views", op, x->name);
+    return st_graph_poisoned(g, &x, 1);
 }
 
 sotto_tensor *sotto_view_slice(sotto_graph *g, sotto_tensor *x, int axis, int64_t start, int64_t length)
 {
     char shape[96];
-    if (st_graph_poisoned(g, &x, 1) || packed(g, x, "slice"))
+    if (cannot_view(g, x, "slice"))
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "slice: bad source");
     const int64_t block = axis == 0 ? sotto_dtype_block(x->dtype) : 1;
-    if (axis < 0 || axis >= SOTTO_MAX_DIMS || start < 0 || length < 0 || start > x->dim[axis] || length > x->dim[axis] - start ||
-        start % block != 0 || length % block != 0)
+    if (axis < 0 || axis >= SOTTO_MAX_DIMS || start < 0 || length < 0 || start > x->dim[axis] ||
+        length > x->dim[axis] - start || start % block != 0 || length % block != 0)
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "slice: elements %lld .. %lld of axis %d of %s", (long long)start,
                              (long long)start + (long long)length, axis, st_tensor_shape_text(x, shape, sizeof shape));
     sotto_tensor *v = new_view(g, x, "slice");
@@ -93,7 +94,7 @@ static bool fit_strides(const sotto_tensor *x, const int64_t *dim, size_t *strid
 sotto_tensor *sotto_view_reshape(sotto_graph *g, sotto_tensor *x, int n_dims, const int64_t *dim)
 {
     char have[96], want[96];
-    if (st_graph_poisoned(g, &x, 1) || packed(g, x, "reshape"))
+    if (cannot_view(g, x, "reshape"))
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "reshape: bad source");
     sotto_tensor shaped;
     if (!st_tensor_init(&shaped, x->dtype, n_dims, dim) || sotto_tensor_count(&shaped) != sotto_tensor_count(x))
@@ -106,23 +107,25 @@ sotto_tensor *sotto_view_reshape(sotto_graph *g, sotto_tensor *x, int n_dims, co
         v->dim[a] = shaped.dim[a];
         v->stride[a] = shaped.stride[a];
     }
-    if (!st_tensor_is_contiguous(x) && (sotto_dtype_block(x->dtype) != 1 || !fit_strides(x, v->dim, v->stride)))
+    const bool empty = sotto_tensor_count(x) == 0;
+    if (!empty && !st_tensor_is_contiguous(x) && (sotto_dtype_block(x->dtype) != 1 || !fit_strides(x, v->dim, v->stride)))
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "reshape: %s is strided and cannot be seen as %s",
-                             st_tensor_shape_text(x, have, sizeof have), st_tensor_shape_text(&shaped, want, sizeof want));
+                             st_tensor_shape_text(x, have, sizeof have),
+                             st_tensor_shape_text(&shaped, want, sizeof want));
     return v;
 }
 
 sotto_tensor *sotto_view_permute(sotto_graph *g, sotto_tensor *x, const int axis[4])
 {
-    if (st_graph_poisoned(g, &x, 1) || packed(g, x, "permute"))
+    if (cannot_view(g, x, "permute"))
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "permute: bad source");
     unsigned seen = 0;
     for (int a = 0; a < SOTTO_MAX_DIMS; a++)
         if (axis[a] >= 0 && axis[a] < SOTTO_MAX_DIMS)
             seen |= 1u << axis[a];
     if (seen != 15 || (sotto_dtype_block(x->dtype) != 1 && axis[0] != 0))
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "permute: %d %d %d %d, expected each of 0 1 2 3 once", axis[0], axis[1], axis[2],
-                             axis[3]);
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "permute: %d %d %d %d, expected each of 0 1 2 3 once", axis[0],
+                             axis[1], axis[2], axis[3]);
     sotto_tensor *v = new_view(g, x, "permute");
     if (v->flags & ST_TENSOR_POISON)
         return v;
@@ -136,13 +139,13 @@ sotto_tensor *sotto_view_permute(sotto_graph *g, sotto_tensor *x, const int axis
 sotto_tensor *sotto_view_frames(sotto_graph *g, sotto_tensor *x, int64_t n_frames, int64_t step, int64_t length)
 {
     char shape[96];
-    if (st_graph_poisoned(g, &x, 1))
+    if (cannot_view(g, x, "frames"))
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "frames: bad source");
     int64_t last;
     if (x->dtype != SOTTO_F32 || !st_tensor_is_contiguous(x) || n_frames < 1 || step < 1 || length < 1 ||
         !st_mul_i64(n_frames - 1, step, &last) || last > sotto_tensor_count(x) - length)
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "frames: %lld of %lld elements every %lld from %s %s", (long long)n_frames,
-                             (long long)length, (long long)step, sotto_dtype_name(x->dtype),
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "frames: %lld of %lld elements every %lld from %s %s",
+                             (long long)n_frames, (long long)length, (long long)step, sotto_dtype_name(x->dtype),
                              st_tensor_shape_text(x, shape, sizeof shape));
     sotto_tensor *v = new_view(g, x, "frames");
     if (v->flags & ST_TENSOR_POISON)

@@ -247,16 +247,13 @@ sotto_status sotto_model_file_open(const char *path, sotto_model_file **out, sot
     return SOTTO_OK;
 }
 
-sotto_status sotto_model_file_open_memory(const void *data, size_t size, const char *name, sotto_model_file **out,
-                                          sotto_error *err)
+sotto_status st_model_open_bytes(const void *data, size_t size, const char *name, const char *folder, sotto_model_file **out,
+                                 sotto_error *err)
 {
-    if (!out || (!data && size > 0))
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_model_file_open_memory: %s is NULL", out ? "data" : "out");
     *out = NULL;
-    if (!name)
-        name = "model in memory";
     sotto_model_file *file;
     ST_TRY(create(name, &file, err));
+    file->folder = folder;
     const sotto_status status = read_bytes(file, data, size, err);
     if (status != SOTTO_OK) {
         sotto_model_file_free(file);
@@ -264,6 +261,14 @@ sotto_status sotto_model_file_open_memory(const void *data, size_t size, const c
     }
     *out = file;
     return SOTTO_OK;
+}
+
+sotto_status sotto_model_file_open_memory(const void *data, size_t size, const char *name, sotto_model_file **out,
+                                          sotto_error *err)
+{
+    if (!out || (!data && size > 0))
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_model_file_open_memory: %s is NULL", out ? "data" : "out");
+    return st_model_open_bytes(data, size, name ? name : "model in memory", NULL, out, err);
 }
 
 void sotto_model_file_free(sotto_model_file *file)

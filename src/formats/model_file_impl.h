@@ -61,6 +61,10 @@ typedef struct st_reader {
 
 extern const st_reader st_reader_ct2, st_reader_ggml, st_reader_gguf, st_reader_safetensors, st_reader_shards;
 
+/* Opens content that the caller keeps. `folder`: where the files beside it are, NULL when there are none. */
+sotto_status st_model_open_bytes(const void *data, size_t size, const char *name, const char *folder, sotto_model_file **out,
+                                 sotto_error *err);
+
 /* ---- files ---- */
 
 /* Map a file that lives as long as the model file. */

@@ -268,11 +268,11 @@ static sotto_status open_streams(ff_state *f, sotto_error *err)
         return ff_fail(err, code, f->format->iformat->long_name);
     const AVCodec *codec = NULL;
     f->stream = av_find_best_stream(f->format, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
-    if (f->stream == AVERROR_DECODER_NOT_FOUND)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: no decoder for its audio", f->format->iformat->long_name);
-    if (f->stream < 0)
+    if (f->stream < 0 && f->stream != AVERROR_DECODER_NOT_FOUND)
         return st_fail(err, SOTTO_E_FORMAT, "%s: has no audio stream (%u others)", f->format->iformat->long_name,
                        f->format->nb_streams);
+    if (f->stream < 0 || !codec)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: no decoder for its audio", f->format->iformat->long_name);
     for (unsigned i = 0; i < f->format->nb_streams; i++)
         if ((int)i != f->stream)
             f->format->streams[i]->discard = AVDISCARD_ALL;

@@ -162,7 +162,8 @@ static int64_t memory_read(void *user, void *buffer, size_t n)
 
 static int64_t memory_seek(void *user, int64_t to)
 {
-    ((memory *)user)->at = (size_t)to;
+    memory *m = user;
+    m->at = (uint64_t)to < m->size ? (size_t)to : m->size;
     return 0;
 }
 

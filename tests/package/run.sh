@@ -33,6 +33,7 @@ pkgconfig-static)
     "$cc" $flags transcribe.c $(pkg-config --static --cflags --libs sotto) -o transcribe
     ;;
 cmake-*)
+    command -v make >/dev/null || export CMAKE_GENERATOR=Ninja
     cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags" \
         -DSOTTO_TARGET="sotto::sotto_$kind" >cmake.log 2>&1 && cmake --build build >>cmake.log 2>&1 || {
         cat cmake.log

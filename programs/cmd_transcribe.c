@@ -285,6 +285,8 @@ static void do_input(job *j, size_t i)
             status = detect(j, audio, &err);
         } else {
             status = hear(j, audio, &err);
+            if (status == SOTTO_OK)
+                cli_progress_update(&j->progress, 1, 1, "s");
             cli_progress_clear(&j->progress);
             if (status == SOTTO_OK && !write_outputs(j, i, &err))
                 status = err.code;
@@ -327,14 +329,39 @@ static int load(job *j)
     return status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }
 
+/* --trace dot: the graphs instead of any hearing. */
+static bool draws(const job *j)
+{
+    return j->args->trace && strcmp(j->args->trace, "dot") == 0;
+}
+
+static void put_text(void *user, const char *text, size_t n)
+{
+    (void)user;
+    fwrite(text, 1, n, stdout);
+}
+
+static int draw(const job *j)
+{
+    static const char *const graphs[] = {"mel", "encode", "decode"};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        sotto_error err;
+        if (sotto_whisper_write_dot(j->session, graphs[i], put_text, NULL, &err) != SOTTO_OK) {
+            cli_say(NULL, "%s", err.text);
+            return CLI_FAILED;
+        }
+    }
+    return CLI_OK;
+}
+
 static int check(const cli_command *command, job *j, int32_t **suppress)
 {
     int status = transcribe_fill(command, j->args, &j->options, suppress);
     sotto_error err;
     if (status == CLI_OK && j->args->raw && st_audio_raw_check(j->args->raw, &err) != SOTTO_OK)
         status = cli_usage(command, "--raw: %s", err.text);
-    if (status == CLI_OK && j->args->trace && strcmp(j->args->trace, "dot") == 0)
-        status = cli_usage(command, "--trace dot is known but not available in this version");
+    if (status == CLI_OK && j->inputs->count == 0 && !draws(j))
+        status = cli_usage(command, "%s is missing", command->inputs);
     if (status == CLI_OK)
         status = read_formats(command, j);
     if (status == CLI_OK)
@@ -367,7 +394,9 @@ static int run(void *args, const cli_list *inputs)
         cli_signals_install();
         status = load(&j);
     }
-    for (size_t i = 0; status == CLI_OK && i < inputs->count && !cli_interrupted(); i++)
+    if (status == CLI_OK && draws(&j))
+        status = draw(&j);
+    for (size_t i = 0; status == CLI_OK && !draws(&j) && i < inputs->count && !cli_interrupted(); i++)
         do_input(&j, i);
     cli_progress_clear(&j.progress);
     if (status == CLI_OK && (fflush(stdout) != 0 || ferror(stdout))) {
@@ -388,7 +417,7 @@ static int run(void *args, const cli_list *inputs)
 
 const cli_command cmd_transcribe = {
     .name = "transcribe", .summary = "turn speech into text",
-    .inputs = "FILE...", .min_inputs = 1, .max_inputs = -1,
+    .inputs = "FILE...", .min_inputs = 0, .max_inputs = -1,
     .options = transcribe_options, .args_size = sizeof(transcribe_args), .run = run,
     .details = "FILE is a recording in any format that the FFmpeg libraries read, or - for standard input. Without --format and "
                "--output-dir the text goes to standard output while it is decoded. An input that fails is reported, the others are "

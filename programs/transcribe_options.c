@@ -83,7 +83,8 @@ const cli_option transcribe_options[] = {
     {"print-progress", "-pp", CLI_FLAG, AT(print_progress), NULL, NULL, 0, 0, NULL, "progress as lines when stderr is no terminal"},
     {"quiet", "-q -np --no-prints", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {"timings", NULL, CLI_FLAG, AT(timings), NULL, NULL, 0, 0, NULL, "times and memory on stderr"},
-    {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops dot", "every operation with shape and time on stderr; dot = the graph"},
+    {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops dot",
+     "every operation with shape and time on stderr; dot = the graphs for Graphviz on stdout, and nothing else"},
     {"debug-mode", "-debug", CLI_FLAG, AT(debug), NULL, NULL, 0, 0, NULL, "more messages on stderr"},
 
     {"vad", NULL, CLI_LATER, 0, NULL, NULL, 0, 0, NULL, "voice activity detection"},

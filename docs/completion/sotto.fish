@@ -51,7 +51,7 @@ complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l suppress-blank 
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l print-progress -d 'progress as lines when stderr is no terminal'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l quiet -d 'nothing on stderr but errors'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l timings -d 'times and memory on stderr'
-complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l trace -a 'ops dot' -d 'every operation with shape and time on stderr; dot = the graph'
+complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l trace -a 'ops dot' -d 'every operation with shape and time on stderr; dot = the graphs for Graphviz on stdout, and nothing else'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l debug-mode -d 'more messages on stderr'
 complete -c sotto -n __fish_use_subcommand -f -a convert -d 'convert or quantise models'
 complete -c sotto -n '__fish_seen_subcommand_from convert' -l type -r -a 'f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0' -d 'type of the matrices; without it they stay as they are'

@@ -73,7 +73,7 @@ _sotto()
             '--print-progress[progress as lines when stderr is no terminal]' \
             '--quiet[nothing on stderr but errors]' \
             '--timings[times and memory on stderr]' \
-            '--trace[every operation with shape and time on stderr; dot = the graph]' \
+            '--trace[every operation with shape and time on stderr; dot = the graphs for Graphviz on stdout, and nothing else]' \
             '--debug-mode[more messages on stderr]' \
             '--help[explain the options]' '*:file:_files'
         ;;

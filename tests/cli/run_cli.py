@@ -114,6 +114,9 @@ def run_row(c, row):
 def main(rows, functions):
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sotto = os.path.abspath(os.environ.get("SOTTO", os.path.join(source, "build", "sotto")))
+    if not os.path.exists(sotto):
+        print("no program at %s: set SOTTO" % sotto)
+        return 1
     failed = passed = skipped = 0
     cases = [("sotto " + " ".join(row["args"]), lambda c, row=row: run_row(c, row)) for row in rows]
     cases += [(f.__name__, f) for f in functions]

@@ -4,6 +4,7 @@
 
 #include "formats/convert_impl.h"
 #include "formats/mel_filters.h"
+#include "formats/whisper_names.h"
 #include "sotto/quant.h"
 
 enum { SCRATCH_FLOATS = 1 << 16 };
@@ -107,6 +108,10 @@ static sotto_status convert_rows(const st_plan_tensor *p, int64_t row, int64_t n
     const sotto_model_tensor *t = &p->source;
     const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
     if (t->dtype == SOTTO_I8 && p->dtype == SOTTO_Q8_0) {
+        for (int64_t r = row; t->row_scale && r < row + n_rows; r++)
+            if (t->row_scale[r] >= 65520)
+                return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: row %lld has scale %g, too large for q8_0", t->name, (long long)r,
+                               (double)t->row_scale[r]);
         pack_i8_rows(t, row, n_rows, packed);
         return SOTTO_OK;
     }
@@ -210,7 +215,7 @@ static sotto_status check_architecture(const sotto_model_file *file, sotto_error
     if (n != 7 || memcmp(name, "whisper", 7) != 0)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "general.architecture: \"%.*s\", only \"whisper\" can be converted",
                        (int)(n < 64 ? n : 64), name);
-    return SOTTO_OK;
+    return st_whisper_complete(file, err);
 }
 
 static sotto_status plan_filters(st_plan *plan, float *computed, sotto_error *err)

@@ -11,7 +11,7 @@
 #include "formats/model_file_impl.h"
 #include "formats/token_files.h"
 
-enum { MIN_VERSION = 3, MAX_VERSION = 6, MAX_LAYERS = 1024, MAX_NAME = 128 };
+enum { MIN_VERSION = 3, MAX_VERSION = 6, MAX_LAYERS = 1024, MAX_NAME = 128, LEAST_VARIABLE = 9 };
 
 typedef struct variable {
     const char *name;
@@ -134,6 +134,8 @@ static sotto_status read_variables(ct2 *c, const uint8_t *data, size_t size, sot
                        (int)MIN_VERSION, (int)MAX_VERSION);
     if (strcmp(spec, "WhisperSpec") != 0)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "a CTranslate2 model of \"%.60s\", expected \"WhisperSpec\"", spec);
+    if (n > st_bytes_left(&b) / LEAST_VARIABLE)
+        return st_fail(err, SOTTO_E_FORMAT, "%u variables, but only %zu bytes are left", (unsigned)n, st_bytes_left(&b));
     for (uint32_t i = 0; i < n; i++) {
         if (!st_grow(&c->list, &c->cap, c->n + 1, sizeof *c->list))
             return st_fail_memory(err, (uint64_t)(c->n + 1) * sizeof *c->list, "the list of variables");
@@ -376,4 +378,4 @@ static sotto_status open_ct2(sotto_model_file *file, const uint8_t *data, size_t
     return status;
 }
 
-const st_reader st_reader_ct2 = {"ctranslate2", probe, open_ct2};
+const st_reader st_reader_ct2 = {"ctranslate2", probe, open_ct2, NULL};

@@ -8,6 +8,7 @@
 #include "formats/mel_filters.h"
 #include "formats/model_file_impl.h"
 #include "formats/token_files.h"
+#include "formats/whisper_names.h"
 
 enum { MAX_NAME = 1024 };
 
@@ -143,4 +144,5 @@ static sotto_status open_ggml(sotto_model_file *file, const uint8_t *data, size_
     return SOTTO_OK;
 }
 
-const st_reader st_reader_ggml = {"ggml", probe, open_ggml};
+/* The file tells no number of tensors: one that was cut between two of them is known only by what it lacks. */
+const st_reader st_reader_ggml = {"ggml", probe, open_ggml, st_whisper_complete};

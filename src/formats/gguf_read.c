@@ -255,4 +255,4 @@ static sotto_status open_gguf(sotto_model_file *file, const uint8_t *data, size_
     return status;
 }
 
-const st_reader st_reader_gguf = {"gguf", probe, open_gguf};
+const st_reader st_reader_gguf = {"gguf", probe, open_gguf, NULL};

@@ -3,7 +3,7 @@
 sotto_status st_json_bytes(const char *name, const void *data, size_t size, json_t **out, sotto_error *err)
 {
     json_error_t why;
-    *out = json_loadb(size ? data : "", size, JSON_ALLOW_NUL, &why);
+    *out = json_loadb(size ? data : "", size, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
     if (!*out)
         return st_fail(err, json_error_code(&why) == json_error_out_of_memory ? SOTTO_E_MEMORY : SOTTO_E_FORMAT,
                        "%s: line %d: %s", name, why.line, why.text);

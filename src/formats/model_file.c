@@ -181,7 +181,8 @@ static sotto_status read_bytes(sotto_model_file *file, const uint8_t *data, size
         return st_sniff_fail(data, size, err);
     file->format = reader->name;
     ST_TRY(reader->open(file, data, size, err));
-    return finish(file, err);
+    ST_TRY(finish(file, err));
+    return reader->check ? reader->check(file, err) : SOTTO_OK;
 }
 
 /* The folder of a path: what is before the last separator, "." without one. */
@@ -388,9 +389,16 @@ static sotto_status find_meta(const sotto_model_file *f, const char *key, sotto_
     return SOTTO_OK;
 }
 
+static sotto_status no_out(const char *key, sotto_error *err)
+{
+    return st_fail(err, SOTTO_E_ARGUMENT, "%.100s: an out-pointer is NULL", key ? key : "metadata");
+}
+
 sotto_status sotto_meta_int(const sotto_model_file *f, const char *key, int64_t *out, sotto_error *err)
 {
     const st_meta_entry *e;
+    if (!out)
+        return no_out(key, err);
     *out = 0;
     ST_TRY(find_meta(f, key, SOTTO_META_INT, &e, err));
     *out = e->value.i;
@@ -400,6 +408,8 @@ sotto_status sotto_meta_int(const sotto_model_file *f, const char *key, int64_t 
 sotto_status sotto_meta_float(const sotto_model_file *f, const char *key, double *out, sotto_error *err)
 {
     const st_meta_entry *e;
+    if (!out)
+        return no_out(key, err);
     *out = 0;
     ST_TRY(find_meta(f, key, SOTTO_META_FLOAT, &e, err));
     *out = e->value.f;
@@ -409,6 +419,8 @@ sotto_status sotto_meta_float(const sotto_model_file *f, const char *key, double
 sotto_status sotto_meta_string(const sotto_model_file *f, const char *key, const char **out, size_t *length, sotto_error *err)
 {
     const st_meta_entry *e;
+    if (!out || !length)
+        return no_out(key, err);
     *out = NULL;
     *length = 0;
     ST_TRY(find_meta(f, key, SOTTO_META_STRING, &e, err));
@@ -420,6 +432,8 @@ sotto_status sotto_meta_string(const sotto_model_file *f, const char *key, const
 sotto_status sotto_meta_ints(const sotto_model_file *f, const char *key, const int64_t **out, int64_t *count, sotto_error *err)
 {
     const st_meta_entry *e;
+    if (!out || !count)
+        return no_out(key, err);
     *out = NULL;
     *count = 0;
     ST_TRY(find_meta(f, key, SOTTO_META_INTS, &e, err));
@@ -431,6 +445,8 @@ sotto_status sotto_meta_ints(const sotto_model_file *f, const char *key, const i
 sotto_status sotto_meta_floats(const sotto_model_file *f, const char *key, const float **out, int64_t *count, sotto_error *err)
 {
     const st_meta_entry *e;
+    if (!out || !count)
+        return no_out(key, err);
     *out = NULL;
     *count = 0;
     ST_TRY(find_meta(f, key, SOTTO_META_FLOATS, &e, err));
@@ -443,6 +459,8 @@ sotto_status sotto_meta_string_at(const sotto_model_file *f, const char *key, in
                                   sotto_error *err)
 {
     const st_meta_entry *e;
+    if (!out || !length)
+        return no_out(key, err);
     *out = NULL;
     *length = 0;
     ST_TRY(find_meta(f, key, SOTTO_META_STRINGS, &e, err));

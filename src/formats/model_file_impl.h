@@ -57,6 +57,8 @@ typedef struct st_reader {
     const char *name; /* what sotto_model_file_format() says */
     bool (*probe)(const uint8_t *data, size_t size);
     sotto_status (*open)(sotto_model_file *file, const uint8_t *data, size_t size, sotto_error *err);
+    /* What can be told only when tensors are found by name; may be NULL. */
+    sotto_status (*check)(const sotto_model_file *file, sotto_error *err);
 } st_reader;
 
 extern const st_reader st_reader_ct2, st_reader_ggml, st_reader_gguf, st_reader_safetensors, st_reader_shards;

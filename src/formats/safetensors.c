@@ -213,7 +213,7 @@ static sotto_status open_single(sotto_model_file *file, const uint8_t *data, siz
     return put_metadata(file, err);
 }
 
-const st_reader st_reader_safetensors = {"safetensors", probe, open_single};
+const st_reader st_reader_safetensors = {"safetensors", probe, open_single, NULL};
 
 /* ---- an index of several files ---- */
 
@@ -283,4 +283,4 @@ static sotto_status open_index(sotto_model_file *file, const uint8_t *data, size
     return put_metadata(file, err);
 }
 
-const st_reader st_reader_shards = {"safetensors", probe_index, open_index};
+const st_reader st_reader_shards = {"safetensors", probe_index, open_index, NULL};

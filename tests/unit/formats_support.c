@@ -20,7 +20,7 @@ void blob_free(blob *b)
     *b = (blob){0};
 }
 
-void put_bytes(blob *b, const void *data, size_t n)
+void blob_bytes(blob *b, const void *data, size_t n)
 {
     if (b->n + n > b->cap) {
         b->cap = 2 * (b->n + n) + 64;
@@ -32,21 +32,21 @@ void put_bytes(blob *b, const void *data, size_t n)
     b->n += n;
 }
 
-void put_number(blob *b, uint64_t value, int bytes)
+void blob_number(blob *b, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++)
-        put_bytes(b, &(uint8_t){(uint8_t)(value >> 8 * i)}, 1);
+        blob_bytes(b, &(uint8_t){(uint8_t)(value >> 8 * i)}, 1);
 }
 
-void put_f32(blob *b, float value)
+void blob_f32(blob *b, float value)
 {
-    put_number(b, st_f32_bits(value), 4);
+    blob_number(b, st_f32_bits(value), 4);
 }
 
-void put_text(blob *b, const char *text, int bytes)
+void blob_text(blob *b, const char *text, int bytes)
 {
-    put_number(b, strlen(text), bytes);
-    put_bytes(b, text, strlen(text));
+    blob_number(b, strlen(text), bytes);
+    blob_bytes(b, text, strlen(text));
 }
 
 /* ---- folders ---- */
@@ -157,7 +157,7 @@ void expect(sotto_status got, const sotto_error *err, sotto_status want, const c
         fail_msg("%s: %s \"%s\", expected %s \"%s\"", label, sotto_status_name(got), err->text, sotto_status_name(want), part);
 }
 
-sotto_model_file *open_or_fail(const char *path)
+sotto_model_file *must_open(const char *path)
 {
     sotto_error err = {0};
     sotto_model_file *f;
@@ -181,12 +181,19 @@ float *tensor_values(const sotto_model_file *f, const char *name, int64_t *n)
     return values;
 }
 
+/* Every Whisper model has these. */
+static const char *const plain[] = {
+    "encoder.conv1.weight",   "encoder.conv1.bias",   "encoder.conv2.weight",         "encoder.conv2.bias",
+    "encoder.ln_post.weight", "encoder.ln_post.bias", "encoder.positional_embedding", "decoder.positional_embedding",
+    "decoder.ln.weight",      "decoder.ln.bias",      "decoder.token_embedding.weight",
+};
+
 /* ---- ggml ---- */
 
 ggml_recipe ggml_ordinary(void)
 {
     return (ggml_recipe){
-        .header = {51865, 1500, 8, 1, 1, 448, 8, 1, 1, 1, 0},
+        .header = {51865, 1500, 8, 1, 0, 448, 8, 1, 0, 1, 0},
         .n_mel = 1,
         .n_fft = 201,
         .n_tokens = 2,
@@ -198,33 +205,40 @@ ggml_recipe ggml_ordinary(void)
     };
 }
 
+static void blob_scalar(blob *b, const char *name)
+{
+    blob_number(b, 0, 4);
+    blob_number(b, strlen(name), 4);
+    blob_number(b, 0, 4);
+    blob_bytes(b, name, strlen(name));
+    blob_f32(b, 3);
+}
+
 blob ggml_file(const ggml_recipe *r)
 {
     blob b = {0};
-    put_number(&b, 0x67676d6c, 4);
+    blob_number(&b, 0x67676d6c, 4);
     for (int i = 0; i < 11; i++)
-        put_number(&b, (uint32_t)r->header[i], 4);
-    put_number(&b, (uint32_t)r->n_mel, 4);
-    put_number(&b, (uint32_t)r->n_fft, 4);
+        blob_number(&b, (uint32_t)r->header[i], 4);
+    blob_number(&b, (uint32_t)r->n_mel, 4);
+    blob_number(&b, (uint32_t)r->n_fft, 4);
     for (int i = 0; i < 201; i++)
-        put_f32(&b, (float)i);
-    put_number(&b, (uint32_t)r->n_tokens, 4);
-    put_number(&b, r->token_length, 4);
-    put_bytes(&b, "ab", 2);
-    put_number(&b, 0, 4);
-    put_number(&b, (uint32_t)r->n_dims, 4);
-    put_number(&b, (uint32_t)r->name_length, 4);
-    put_number(&b, (uint32_t)r->type, 4);
+        blob_f32(&b, (float)i);
+    blob_number(&b, (uint32_t)r->n_tokens, 4);
+    blob_number(&b, r->token_length, 4);
+    blob_bytes(&b, "ab", 2);
+    blob_number(&b, 0, 4);
+    blob_number(&b, (uint32_t)r->n_dims, 4);
+    blob_number(&b, (uint32_t)r->name_length, 4);
+    blob_number(&b, (uint32_t)r->type, 4);
     for (int i = 0; i < r->n_dims && i < 8; i++)
-        put_number(&b, (uint32_t)r->dim[i], 4);
-    put_bytes(&b, r->name, 8);
+        blob_number(&b, (uint32_t)r->dim[i], 4);
+    blob_bytes(&b, r->name, 8);
     for (int i = 0; i < 8; i++)
-        put_f32(&b, (float)i + 0.5f);
-    put_number(&b, 0, 4);
-    put_number(&b, 6, 4);
-    put_number(&b, 0, 4);
-    put_bytes(&b, "scalar", 6);
-    put_f32(&b, 3);
+        blob_f32(&b, (float)i + 0.5f);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        blob_scalar(&b, plain[i]);
+    blob_scalar(&b, "scalar");
     return b;
 }
 
@@ -232,11 +246,11 @@ blob ggml_file(const ggml_recipe *r)
 
 static const struct {
     const char *key;
-    int64_t value; /* 0: the width */
+    int64_t value; /* -1: the width */
 } sizes[] = {
-    {"whisper.n_vocab", 51864},     {"whisper.n_audio_ctx", 4},   {"whisper.n_audio_state", 0}, {"whisper.n_audio_head", 1},
-    {"whisper.n_audio_layer", 1},   {"whisper.n_text_ctx", 8},    {"whisper.n_text_state", 0},  {"whisper.n_text_head", 1},
-    {"whisper.n_text_layer", 1},    {"whisper.n_mels", 2},
+    {"whisper.n_vocab", 51864},     {"whisper.n_audio_ctx", 4},   {"whisper.n_audio_state", -1}, {"whisper.n_audio_head", 1},
+    {"whisper.n_audio_layer", 0},   {"whisper.n_text_ctx", 8},    {"whisper.n_text_state", -1},  {"whisper.n_text_head", 1},
+    {"whisper.n_text_layer", 0},    {"whisper.n_mels", 2},
 };
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
@@ -248,7 +262,10 @@ static const struct {
     {"decoder.token_embedding.weight", 2, {0, 6, 1}}, {"encoder.conv1.weight", 3, {3, 2, 4}},
     {"encoder.conv1.bias", 1, {4, 1, 1}},             {"encoder.positional_embedding", 2, {0, 4, 1}},
     {"encoder.blocks.0.attn.query.weight", 2, {0, 3, 1}}, {"encoder.blocks.0.attn.query.bias", 1, {0, 1, 1}},
-    {"odd.weight", 2, {6, 2, 1}},
+    {"odd.weight", 2, {6, 2, 1}},                     {"encoder.conv2.weight", 3, {3, 4, 4}},
+    {"encoder.conv2.bias", 1, {4, 1, 1}},             {"encoder.ln_post.weight", 1, {0, 1, 1}},
+    {"encoder.ln_post.bias", 1, {0, 1, 1}},           {"decoder.positional_embedding", 2, {0, 8, 1}},
+    {"decoder.ln.weight", 1, {0, 1, 1}},              {"decoder.ln.bias", 1, {0, 1, 1}},
 };
 enum { N_TENSORS = sizeof tensors / sizeof *tensors };
 
@@ -261,59 +278,59 @@ static sotto_dtype type_of(int i, sotto_dtype matrices)
 blob whisper_gguf(int64_t width, sotto_dtype type)
 {
     blob b = {0};
-    put_bytes(&b, "GGUF", 4);
-    put_number(&b, 3, 4);
-    put_number(&b, N_TENSORS, 8);
-    put_number(&b, N_SIZES + 3, 8);
-    put_text(&b, "general.architecture", 8);
-    put_number(&b, 8, 4);
-    put_text(&b, "whisper", 8);
+    blob_bytes(&b, "GGUF", 4);
+    blob_number(&b, 3, 4);
+    blob_number(&b, N_TENSORS, 8);
+    blob_number(&b, N_SIZES + 3, 8);
+    blob_text(&b, "general.architecture", 8);
+    blob_number(&b, 8, 4);
+    blob_text(&b, "whisper", 8);
     for (int i = 0; i < N_SIZES; i++) {
-        put_text(&b, sizes[i].key, 8);
-        put_number(&b, 4, 4);
-        put_number(&b, (uint64_t)(sizes[i].value ? sizes[i].value : width), 4);
+        blob_text(&b, sizes[i].key, 8);
+        blob_number(&b, 4, 4);
+        blob_number(&b, (uint64_t)(sizes[i].value >= 0 ? sizes[i].value : width), 4);
     }
-    put_text(&b, "tokenizer.ggml.tokens", 8);
-    put_number(&b, 9, 4);
-    put_number(&b, 8, 4);
-    put_number(&b, 3, 8);
-    put_text(&b, "a", 8);
-    put_text(&b, "", 8);
+    blob_text(&b, "tokenizer.ggml.tokens", 8);
+    blob_number(&b, 9, 4);
+    blob_number(&b, 8, 4);
+    blob_number(&b, 3, 8);
+    blob_text(&b, "a", 8);
+    blob_text(&b, "", 8);
     char longest[301];
     memset(longest, 'x', 300);
     longest[300] = '\0';
-    put_text(&b, longest, 8);
-    put_text(&b, "whisper.alignment_heads", 8);
-    put_number(&b, 9, 4);
-    put_number(&b, 5, 4);
-    put_number(&b, 2, 8);
-    put_number(&b, 0, 4);
-    put_number(&b, (uint32_t)-1, 4);
+    blob_text(&b, longest, 8);
+    blob_text(&b, "whisper.alignment_heads", 8);
+    blob_number(&b, 9, 4);
+    blob_number(&b, 5, 4);
+    blob_number(&b, 2, 8);
+    blob_number(&b, 0, 4);
+    blob_number(&b, (uint32_t)-1, 4);
     uint64_t offset = 0;
     int64_t count[N_TENSORS];
     for (int i = 0; i < N_TENSORS; i++) {
-        put_text(&b, tensors[i].name, 8);
-        put_number(&b, (uint64_t)tensors[i].n_dims, 4);
+        blob_text(&b, tensors[i].name, 8);
+        blob_number(&b, (uint64_t)tensors[i].n_dims, 4);
         count[i] = 1;
         for (int a = 0; a < tensors[i].n_dims; a++) {
             const int64_t dim = tensors[i].dim[a] ? tensors[i].dim[a] : width;
             count[i] *= dim;
-            put_number(&b, (uint64_t)dim, 8);
+            blob_number(&b, (uint64_t)dim, 8);
         }
-        put_number(&b, (uint64_t)type_of(i, type), 4);
-        put_number(&b, offset, 8);
+        blob_number(&b, (uint64_t)type_of(i, type), 4);
+        blob_number(&b, offset, 8);
         offset += (uint64_t)count[i] * (type_of(i, type) == SOTTO_F32 ? 4 : 2);
         offset = (offset + 31) / 32 * 32;
     }
     for (int i = 0; i < N_TENSORS; i++) {
         while (b.n % 32 != 0)
-            put_number(&b, 0, 1);
+            blob_number(&b, 0, 1);
         for (int64_t k = 0; k < count[i]; k++) {
             const float value = (float)((k * 37 + i * 11) % 127 - 63) / 64;
             if (type_of(i, type) == SOTTO_F32)
-                put_f32(&b, value);
+                blob_f32(&b, value);
             else
-                put_number(&b, st_f32_to_f16(value), 2);
+                blob_number(&b, st_f32_to_f16(value), 2);
         }
     }
     return b;

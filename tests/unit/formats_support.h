@@ -15,11 +15,11 @@ typedef struct blob {
 } blob;
 
 void blob_free(blob *b);
-void put_bytes(blob *b, const void *data, size_t n);
-void put_number(blob *b, uint64_t value, int bytes);
-void put_f32(blob *b, float value);
+void blob_bytes(blob *b, const void *data, size_t n);
+void blob_number(blob *b, uint64_t value, int bytes);
+void blob_f32(blob *b, float value);
 /* The text behind its length in `bytes` bytes. */
-void put_text(blob *b, const char *text, int bytes);
+void blob_text(blob *b, const char *text, int bytes);
 
 /* A new temporary folder; free with remove_folder, which removes the files in it too. */
 char *make_folder(void);
@@ -38,7 +38,7 @@ sotto_status try_memory(const void *data, size_t n, sotto_error *err);
 sotto_status try_path(const char *path, sotto_error *err);
 /* Fails the test unless the status is `want` and the sentence contains `part`. */
 void expect(sotto_status got, const sotto_error *err, sotto_status want, const char *part, const char *label);
-sotto_model_file *open_or_fail(const char *path);
+sotto_model_file *must_open(const char *path);
 
 /* All values of a tensor as f32; free() it. *n gets how many. */
 float *tensor_values(const sotto_model_file *f, const char *name, int64_t *n);
@@ -55,7 +55,8 @@ typedef struct ggml_recipe {
 } ggml_recipe;
 
 ggml_recipe ggml_ordinary(void);
-/* Header, filters, two tokens, one f32 tensor [2, 4] of 0.5, 1.5, ... and, last, one of no dimension. */
+/* Header, filters, two tokens, one f32 tensor [2, 4] of 0.5, 1.5, ..., the tensors that a model without layers has and,
+ * last, "scalar" of no dimension, 3. */
 blob ggml_file(const ggml_recipe *r);
 
 /* Some tensors of each kind of a Whisper model as GGUF, for conversions. Values are multiples of 1/64 below 1; matrices

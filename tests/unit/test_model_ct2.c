@@ -66,8 +66,8 @@ typedef struct writer {
 
 static void put_name(blob *b, const char *name)
 {
-    put_number(b, strlen(name) + 1, 2);
-    put_bytes(b, name, strlen(name) + 1);
+    blob_number(b, strlen(name) + 1, 2);
+    blob_bytes(b, name, strlen(name) + 1);
 }
 
 static const size_t widths[] = {4, 1, 2, 4, 2, 2};
@@ -78,23 +78,23 @@ static void put_variable(writer *w, const char *name, int rank, const uint32_t *
         return;
     uint32_t count = 1;
     put_name(&w->b, name);
-    put_number(&w->b, (uint64_t)rank + (w->n == 0 ? w->r->rank_change : 0), 1);
+    blob_number(&w->b, (uint64_t)rank + (w->n == 0 ? w->r->rank_change : 0), 1);
     for (int i = 0; i < rank; i++) {
-        put_number(&w->b, dim[i], 4);
+        blob_number(&w->b, dim[i], 4);
         count *= dim[i];
     }
-    put_number(&w->b, w->r->version < 4 ? widths[type] : (uint64_t)type, 1);
-    put_number(&w->b, w->r->version < 4 ? count : count * widths[type], 4);
+    blob_number(&w->b, w->r->version < 4 ? widths[type] : (uint64_t)type, 1);
+    blob_number(&w->b, w->r->version < 4 ? count : count * widths[type], 4);
     for (uint32_t i = 0; i < count; i++) {
         const float value = (float)i;
         if (type == 0)
-            put_f32(&w->b, value);
+            blob_f32(&w->b, value);
         else if (type == 4)
-            put_number(&w->b, st_f32_to_f16(value), 2);
+            blob_number(&w->b, st_f32_to_f16(value), 2);
         else if (type == 5)
-            put_number(&w->b, st_f32_to_bf16(value), 2);
+            blob_number(&w->b, st_f32_to_bf16(value), 2);
         else
-            put_number(&w->b, i, (int)widths[type]);
+            blob_number(&w->b, i, (int)widths[type]);
     }
     w->n++;
 }
@@ -107,12 +107,12 @@ static void put_matrix(writer *w, const char *name, int rank, const uint32_t *di
     char scale[128];
     snprintf(scale, sizeof scale, "%s_scale", name);
     put_name(&w->b, scale);
-    put_number(&w->b, 1, 1);
-    put_number(&w->b, dim[0], 4);
-    put_number(&w->b, w->r->version < 4 ? 4 : 0, 1);
-    put_number(&w->b, w->r->version < 4 ? dim[0] : 4 * dim[0], 4);
+    blob_number(&w->b, 1, 1);
+    blob_number(&w->b, dim[0], 4);
+    blob_number(&w->b, w->r->version < 4 ? 4 : 0, 1);
+    blob_number(&w->b, w->r->version < 4 ? dim[0] : 4 * dim[0], 4);
     for (uint32_t i = 0; i < dim[0]; i++)
-        put_f32(&w->b, w->r->scale);
+        blob_f32(&w->b, w->r->scale);
     w->n++;
 }
 
@@ -150,12 +150,12 @@ static blob model(const recipe *r)
     put_layer(&w, "encoder");
     put_layer(&w, "decoder");
     blob b = {0};
-    put_number(&b, r->version, 4);
+    blob_number(&b, r->version, 4);
     put_name(&b, r->spec);
-    put_number(&b, 3, 4);
-    put_number(&b, w.n, 4);
-    put_bytes(&b, w.b.data, w.b.n);
-    put_number(&b, 1, 4);
+    blob_number(&b, 3, 4);
+    blob_number(&b, w.n, 4);
+    blob_bytes(&b, w.b.data, w.b.n);
+    blob_number(&b, 1, 4);
     put_name(&b, "decoder/projection/weight");
     put_name(&b, "decoder/embeddings/weight");
     blob_free(&w.b);
@@ -196,7 +196,7 @@ static void test_types(void **state)
         r.version = kinds[i].version;
         r.type = kinds[i].type;
         write_model(folder, &r);
-        sotto_model_file *f = open_or_fail(i % 2 ? folder : in_folder(folder, "model.bin"));
+        sotto_model_file *f = must_open(i % 2 ? folder : in_folder(folder, "model.bin"));
         assert_string_equal(sotto_model_file_format(f), "ctranslate2");
         const float step = r.type == 1 ? 0.25f : 1;
         check_values(f, "encoder.blocks.0.attn.query.weight", 4, 0, step);
@@ -237,7 +237,7 @@ static void test_metadata(void **state)
     write_text(folder, "config.json", "{\"alignment_heads\": [[1, 2], [3, 4]], \"lang_ids\": null}");
     write_text(folder, "vocabulary.json", "[\"a\", \"\\u0120b\", \"\", \"<|endoftext|>\", \"<|x|>\"]");
     write_text(folder, "vocabulary.txt", "wrong\n");
-    sotto_model_file *f = open_or_fail(folder);
+    sotto_model_file *f = must_open(folder);
     int64_t value, n;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         assert_int_equal(sotto_meta_int(f, expected[i].key, &value, NULL), SOTTO_OK);

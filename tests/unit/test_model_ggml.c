@@ -20,7 +20,7 @@ static void test_ordinary(void **state)
     sotto_error err = {0};
     assert_int_equal(sotto_model_file_open_memory(b.data, b.n, "memory", &f, &err), SOTTO_OK);
     assert_string_equal(sotto_model_file_format(f), "ggml");
-    assert_int_equal(sotto_model_tensor_count(f), 2);
+    assert_int_equal(sotto_model_tensor_count(f), 13);
     int64_t n;
     float *values = tensor_values(f, "a.weight", &n);
     assert_int_equal(n, 8);
@@ -42,7 +42,7 @@ static void test_ordinary(void **state)
     assert_true(values[0] == 3);
     free(values);
     assert_int_equal(sotto_model_tensor_find(f, "b", &t), SOTTO_E_NOT_FOUND);
-    assert_int_equal(sotto_model_tensor_get(f, 2, &t), SOTTO_E_ARGUMENT);
+    assert_int_equal(sotto_model_tensor_get(f, 13, &t), SOTTO_E_ARGUMENT);
     int64_t value;
     assert_int_equal(sotto_meta_int(f, "whisper.n_text_ctx", &value, &err), SOTTO_OK);
     assert_int_equal(value, 448);
@@ -65,16 +65,16 @@ static void test_ordinary(void **state)
     blob_free(&b);
 }
 
-/* Complete only at its end and before its last tensors, which nothing announces. */
+/* Also between two tensors, whose number nothing announces: then a tensor of the model is missing. */
 static void test_cut_everywhere(void **state)
 {
     (void)state;
     const ggml_recipe r = ggml_ordinary();
     blob b = ggml_file(&r);
-    const size_t scalar = 4 * 4 + 6, matrix = 4 * 5 + 8 + 32;
+    const size_t scalar = 4 * 4 + 6;
     for (size_t n = 0; n <= b.n; n++) {
         sotto_error err;
-        const bool whole = n == b.n || n == b.n - scalar || n == b.n - scalar - matrix;
+        const bool whole = n == b.n || n == b.n - scalar;
         const sotto_status status = try_memory(b.data, n, &err);
         if (status != (whole ? SOTTO_OK : SOTTO_E_FORMAT))
             fail_msg("%zu of %zu bytes: %s %s", n, b.n, sotto_status_name(status), err.text);
@@ -161,7 +161,7 @@ static void test_names(void **state)
     b = ggml_file(&r);
     uint8_t scalar[4 * 4 + 6];
     memcpy(scalar, b.data + b.n - sizeof scalar, sizeof scalar);
-    put_bytes(&b, scalar, sizeof scalar);
+    blob_bytes(&b, scalar, sizeof scalar);
     expect(try_memory(b.data, b.n, &err), &err, SOTTO_E_FORMAT, "twice", "a tensor that is there twice");
     blob_free(&b);
 }

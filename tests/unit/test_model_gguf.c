@@ -14,17 +14,17 @@
 static blob start(uint64_t n_tensors, uint64_t n_keys)
 {
     blob b = {0};
-    put_bytes(&b, "GGUF", 4);
-    put_number(&b, 3, 4);
-    put_number(&b, n_tensors, 8);
-    put_number(&b, n_keys, 8);
+    blob_bytes(&b, "GGUF", 4);
+    blob_number(&b, 3, 4);
+    blob_number(&b, n_tensors, 8);
+    blob_number(&b, n_keys, 8);
     return b;
 }
 
 static void put_key(blob *b, const char *key, uint32_t type)
 {
-    put_text(b, key, 8);
-    put_number(b, type, 4);
+    blob_text(b, key, 8);
+    blob_number(b, type, 4);
 }
 
 typedef struct info {
@@ -37,20 +37,20 @@ typedef struct info {
 
 static void put_info(blob *b, info t)
 {
-    put_text(b, t.name, 8);
-    put_number(b, t.n_dims, 4);
+    blob_text(b, t.name, 8);
+    blob_number(b, t.n_dims, 4);
     for (uint32_t i = 0; i < t.n_dims && i < 5; i++)
-        put_number(b, t.dim[i], 8);
-    put_number(b, t.type, 4);
-    put_number(b, t.offset, 8);
+        blob_number(b, t.dim[i], 8);
+    blob_number(b, t.type, 4);
+    blob_number(b, t.offset, 8);
 }
 
 static void put_data(blob *b, size_t alignment, int n)
 {
     while (b->n % alignment != 0)
-        put_number(b, 0, 1);
+        blob_number(b, 0, 1);
     for (int i = 0; i < n; i++)
-        put_f32(b, (float)i);
+        blob_f32(b, (float)i);
 }
 
 static void expect_blob(blob *b, sotto_status want, const char *part, const char *label)
@@ -81,31 +81,31 @@ static void test_values(void **state)
     blob b = start(0, N_WHOLES + N_WHOLES + 5);
     for (int i = 0; i < N_WHOLES; i++) {
         put_key(&b, wholes[i].key, wholes[i].type);
-        put_number(&b, wholes[i].bits, wholes[i].bytes);
+        blob_number(&b, wholes[i].bits, wholes[i].bytes);
     }
     for (int i = 0; i < N_WHOLES; i++) {
         char key[16] = "array.";
         strcat(key, wholes[i].key);
         put_key(&b, key, 9);
-        put_number(&b, wholes[i].type, 4);
-        put_number(&b, 2, 8);
-        put_number(&b, wholes[i].bits, wholes[i].bytes);
-        put_number(&b, 1, wholes[i].bytes);
+        blob_number(&b, wholes[i].type, 4);
+        blob_number(&b, 2, 8);
+        blob_number(&b, wholes[i].bits, wholes[i].bytes);
+        blob_number(&b, 1, wholes[i].bytes);
     }
     put_key(&b, "f32", 6);
-    put_f32(&b, 1.5f);
+    blob_f32(&b, 1.5f);
     put_key(&b, "f64", 12);
-    put_number(&b, 0x3ff8000000000000u, 8); /* 1.5 */
+    blob_number(&b, 0x3ff8000000000000u, 8); /* 1.5 */
     put_key(&b, "text", 8);
-    put_text(&b, "", 8);
+    blob_text(&b, "", 8);
     put_key(&b, "texts", 9);
-    put_number(&b, 8, 4);
-    put_number(&b, 2, 8);
-    put_text(&b, "one", 8);
-    put_text(&b, "", 8);
+    blob_number(&b, 8, 4);
+    blob_number(&b, 2, 8);
+    blob_text(&b, "one", 8);
+    blob_text(&b, "", 8);
     put_key(&b, "none", 9);
-    put_number(&b, 6, 4);
-    put_number(&b, 0, 8);
+    blob_number(&b, 6, 4);
+    blob_number(&b, 0, 8);
     sotto_model_file *f;
     sotto_error err = {0};
     if (sotto_model_file_open_memory(b.data, b.n, "memory", &f, &err) != SOTTO_OK)
@@ -143,7 +143,7 @@ static blob two_tensors(void)
 {
     blob b = start(2, 1);
     put_key(&b, "general.alignment", 4);
-    put_number(&b, 64, 4);
+    blob_number(&b, 64, 4);
     put_info(&b, (info){"a", 2, {3, 2}, 0, 64});
     put_info(&b, (info){"b", 0, {0}, 0, 0});
     put_data(&b, 64, 1);
@@ -213,10 +213,10 @@ static void test_headers(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         blob b = {0};
-        put_bytes(&b, "GGUF", 4);
-        put_number(&b, cases[i].version, 4);
-        put_number(&b, cases[i].n_tensors, 8);
-        put_number(&b, cases[i].n_keys, 8);
+        blob_bytes(&b, "GGUF", 4);
+        blob_number(&b, cases[i].version, 4);
+        blob_number(&b, cases[i].n_tensors, 8);
+        blob_number(&b, cases[i].n_keys, 8);
         expect_blob(&b, cases[i].status, cases[i].part, cases[i].part);
     }
 }
@@ -247,19 +247,19 @@ static void test_keys(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         blob b = start(0, 1);
-        put_number(&b, cases[i].key_length ? cases[i].key_length : strlen(cases[i].key), 8);
-        put_bytes(&b, cases[i].key, strlen(cases[i].key));
-        put_number(&b, cases[i].type, 4);
+        blob_number(&b, cases[i].key_length ? cases[i].key_length : strlen(cases[i].key), 8);
+        blob_bytes(&b, cases[i].key, strlen(cases[i].key));
+        blob_number(&b, cases[i].type, 4);
         if (cases[i].type == 9)
-            put_number(&b, cases[i].element, 4);
-        put_number(&b, cases[i].type == 8 ? UINT64_C(1) << 30 : cases[i].n, 8);
-        put_number(&b, 0, 8);
+            blob_number(&b, cases[i].element, 4);
+        blob_number(&b, cases[i].type == 8 ? UINT64_C(1) << 30 : cases[i].n, 8);
+        blob_number(&b, 0, 8);
         expect_blob(&b, cases[i].status, cases[i].part, cases[i].label);
     }
     blob b = start(0, 2);
     for (int i = 0; i < 2; i++) {
         put_key(&b, "same", 4);
-        put_number(&b, 1, 4);
+        blob_number(&b, 1, 4);
     }
     expect_blob(&b, SOTTO_E_FORMAT, "twice", "a key that is there twice");
 }
@@ -281,7 +281,7 @@ static void test_alignments(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         blob b = start(1, 1);
         put_key(&b, "general.alignment", cases[i].type);
-        put_number(&b, cases[i].value, cases[i].bytes);
+        blob_number(&b, cases[i].value, cases[i].bytes);
         put_info(&b, (info){"a", 1, {4}, 0, 0});
         put_data(&b, 8, 4);
         expect_blob(&b, cases[i].status, "", cases[i].label);

@@ -16,9 +16,9 @@
 static blob file_of(const char *header, int n)
 {
     blob b = {0};
-    put_text(&b, header, 8);
+    blob_text(&b, header, 8);
     for (int i = 0; i < n; i++)
-        put_f32(&b, (float)i);
+        blob_f32(&b, (float)i);
     return b;
 }
 
@@ -63,8 +63,8 @@ static void test_headers(void **state)
         blob_free(&b);
     }
     blob b = {0};
-    put_number(&b, UINT64_C(1) << 40, 8);
-    put_bytes(&b, "{}", 2);
+    blob_number(&b, UINT64_C(1) << 40, 8);
+    blob_bytes(&b, "{}", 2);
     sotto_error err;
     expect(try_memory(b.data, b.n, &err), &err, SOTTO_E_FORMAT, "begins with", "a header of 1 TiB");
     blob_free(&b);
@@ -121,7 +121,7 @@ static void test_folder(void **state)
     write_text(folder, "config.json", config);
     write_text(folder, "generation_config.json", "{\"alignment_heads\": [[5, 6]]}");
     write_text(folder, "vocab.json", "{\"<|endoftext|>\": 2, \"\\u0120a\": 0, \"b\": 1}");
-    sotto_model_file *f = open_or_fail(folder);
+    sotto_model_file *f = must_open(folder);
     assert_string_equal(sotto_model_file_format(f), "safetensors");
     int64_t value, n;
     assert_int_equal(sotto_meta_int(f, "whisper.n_text_layer", &value, NULL), SOTTO_OK);
@@ -178,7 +178,7 @@ static void test_shards(void **state)
         expect(try_path(folder, &err), &err, cases[i].status, cases[i].part, cases[i].index);
     }
     write_text(folder, "model.safetensors.index.json", cases[0].index);
-    sotto_model_file *f = open_or_fail(folder);
+    sotto_model_file *f = must_open(folder);
     assert_int_equal(sotto_model_tensor_count(f), 3);
     int64_t n;
     float *values = tensor_values(f, "b", &n);

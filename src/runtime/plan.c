@@ -51,6 +51,8 @@ sotto_status sotto_plan_create_take(sotto_backend *backend, sotto_arena *arena, 
     sotto_status status =
         graph->error.code != SOTTO_OK ? st_fail(err, graph->error.code, "%s", graph->error.text) : SOTTO_OK;
     if (status == SOTTO_OK)
+        status = st_plan_straighten(plan, err);
+    if (status == SOTTO_OK)
         status = st_plan_layout(plan, err);
     if (status == SOTTO_OK)
         status = st_plan_split(plan, err);

@@ -23,6 +23,8 @@ struct sotto_plan {
     sotto_trace_node *trace; /* [n_node], filled when the plan is made */
 };
 
+/* Gives nodes that the main backend has only over contiguous sources copies of theirs. Before layout. */
+sotto_status st_plan_straighten(sotto_plan *plan, sotto_error *err);
 /* Places every tensor of the graph in the plan's arena; sets compute_bytes. */
 sotto_status st_plan_layout(sotto_plan *plan, sotto_error *err);
 /* Assigns every node to a backend and forms segments. */

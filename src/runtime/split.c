@@ -4,21 +4,26 @@
 #include "base/status.h"
 #include "runtime/plan_impl.h"
 
-static bool on_host(const sotto_tensor *t)
+/* Readable by the reference. A plan may be made before its stores are allocated; theirs will then be as the backend's. */
+static bool on_host(const sotto_backend *b, const sotto_tensor *t)
 {
     const sotto_tensor *home = t->view_of ? t->view_of : t;
-    return !(t->flags & ST_TENSOR_MATRIX) && (!(home->flags & ST_TENSOR_STORED) || home->buffer->host);
+    const bool stored = home->flags & ST_TENSOR_STORED, host_backend = b->main.impl->kind != SOTTO_DEVICE_GPU;
+    if (t->flags & ST_TENSOR_MATRIX)
+        return false;
+    return stored && home->buffer->impl ? home->buffer->host != NULL : host_backend;
 }
 
 /* Stored tensors must lie where the runner reads: in a buffer of its own backend, or plainly in host memory. */
-static bool reaches(const st_backend_impl *impl, const sotto_tensor *node)
+static bool reaches(const sotto_backend *b, const sotto_tensor *node)
 {
     for (int i = 0; i < ST_MAX_SRC; i++) {
         const sotto_tensor *s = node->src[i];
         if (!s)
             continue;
         const sotto_tensor *home = s->view_of ? s->view_of : s;
-        if ((home->flags & ST_TENSOR_STORED) && home->buffer->impl && home->buffer->impl != impl && !on_host(s))
+        if ((home->flags & ST_TENSOR_STORED) && home->buffer->impl && home->buffer->impl != b->main.impl &&
+            !on_host(b, s))
             return false;
     }
     return true;
@@ -27,13 +32,13 @@ static bool reaches(const st_backend_impl *impl, const sotto_tensor *node)
 static sotto_status choose(sotto_backend *b, const sotto_tensor *node, st_runner *out, sotto_error *err)
 {
     char shape[96];
-    if (reaches(b->main.impl, node) && b->main.impl->supports(node)) {
+    if (reaches(b, node) && b->main.impl->supports(node)) {
         *out = b->main;
         return SOTTO_OK;
     }
-    bool host = true;
+    bool host = on_host(b, node);
     for (int i = 0; i < ST_MAX_SRC; i++)
-        host = host && (!node->src[i] || on_host(node->src[i]));
+        host = host && (!node->src[i] || on_host(b, node->src[i]));
     if (host) {
         ST_TRY(st_backend_fallback(b, out, err));
         if (out->impl->supports(node))

@@ -1,0 +1,216 @@
+/* bounds_support.c: how far a result in f32 may be from the exact one; docs/numerics.md has the same bounds in words. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "backends/scene_support.h"
+#include "tensor/tensor_impl.h"
+
+#define U 0x1p-24
+
+/* Error of the activation itself plus what it makes of an error of its argument (slope up to 1.13). */
+static double activation_bound(int act, double x, double error)
+{
+    const double own = act == SOTTO_ACT_GELU ? 2.8e-6 + 5e-7 * fabs(x) : act == SOTTO_ACT_SILU ? 4e-7 * fabs(x) : 0;
+    return act == SOTTO_ACT_NONE ? error : 1.13 * error + own;
+}
+
+/* Row r of [.., n] in x where x has the dimensions of t; broadcasting. */
+static const float *row_of(const sotto_tensor *t, const float *x, int64_t i1, int64_t i2, int64_t i3)
+{
+    i1 = t->dim[1] == 1 ? 0 : i1;
+    i2 = t->dim[2] == 1 ? 0 : i2;
+    i3 = t->dim[3] == 1 ? 0 : i3;
+    return x + ((i3 * t->dim[2] + i2) * t->dim[1] + i1) * t->dim[0];
+}
+
+static double product_bound(double k, double magnitude)
+{
+    return 1.2 * (k + 8) * U * magnitude;
+}
+
+static void bound_linear(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    const sotto_tensor *x = node->src[0], *w = node->src[1];
+    const bool conv = node->op == ST_OP_CONV_1D, matmul = node->op == ST_OP_MATMUL;
+    const int64_t stride = conv ? node->params.i[1] : 1, pad = conv ? node->params.i[2] : 0, k = w->dim[0];
+    int64_t at = 0;
+    for (int64_t i3 = 0; i3 < node->dim[3]; i3++)
+        for (int64_t i2 = 0; i2 < node->dim[2]; i2++)
+            for (int64_t i1 = 0; i1 < node->dim[1]; i1++)
+                for (int64_t o = 0; o < node->dim[0]; o++, at++) {
+                    const float *right = row_of(w, src[1], o, i2, i3);
+                    const int64_t first = (i1 * stride - pad) * x->dim[0]; /* a row, or the frames under the kernel */
+                    const float *left = row_of(x, src[0], conv ? 0 : i1, i2, i3);
+                    double sum = 0, magnitude = 0;
+                    for (int64_t i = 0; i < k; i++) {
+                        const bool inside = !conv || (first + i >= 0 && first + i < x->dim[0] * x->dim[1]);
+                        const double p = inside ? (double)left[conv ? first + i : i] * right[i] : 0;
+                        sum += p;
+                        magnitude += fabs(p);
+                    }
+                    if (!matmul && src[2]) {
+                        sum += src[2][o];
+                        magnitude += fabs(src[2][o]);
+                    }
+                    bound[at] = activation_bound(node->params.act, sum, product_bound((double)k, magnitude));
+                    if (!matmul && src[3])
+                        bound[at] += U * (fabs(y[at]) + fabs(src[3][at]));
+                }
+}
+
+static void bound_norm(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    const int64_t n = node->dim[0];
+    const double slack = ((double)n / 4 + 8) * U;
+    for (int64_t r = 0; n > 0 && r < st_tensor_n_rows(node); r++) {
+        const float *x = src[0] + r * n;
+        double mean = 0, squares = 0, top = 0;
+        for (int64_t i = 0; i < n; i++) {
+            mean += node->op == ST_OP_LAYER_NORM ? x[i] / (double)n : 0;
+            top = fmax(top, fabs(x[i]));
+        }
+        for (int64_t i = 0; i < n; i++)
+            squares += (x[i] - mean) * (x[i] - mean);
+        const double factor = 1 / sqrt(squares / (double)n + node->params.f[0]);
+        for (int64_t i = 0; i < n; i++)
+            bound[r * n + i] = node->op == ST_OP_LAYER_NORM
+                                   ? slack * (2 * top * factor * fabs(src[1][i]) + fabs(src[2][i])) + 1e-7
+                                   : slack * fabs(y[r * n + i]);
+    }
+}
+
+/* exp(s - top) carries the rounding of s and of the difference, then the sum's. */
+static void bound_softmax(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    const sotto_tensor *mask = node->src[1];
+    const int64_t n = node->dim[0];
+    for (int64_t at = 0; n > 0 && at < sotto_tensor_count(node); at++) {
+        const int64_t r = at / n, i1 = r % node->dim[1], i2 = r / node->dim[1] % node->dim[2],
+                      i3 = r / node->dim[1] / node->dim[2];
+        double s = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const double m = mask ? row_of(mask, src[1], i1, i2, i3)[i] : 0;
+            s = fmax(s, isinf(m) ? 0 : fabs((double)src[0][r * n + i] * node->params.f[0]) + fabs(m));
+        }
+        bound[at] = ((double)n / 4 + 64 + 6 * s) * U * y[at] + 1e-37;
+    }
+}
+
+/* One row of one head: q, and for each key its k and v rows; fills d bounds. */
+static void attention_bound(const float *q, const float *k, const float *v, int64_t step, const int32_t *keys,
+                            int64_t n, int64_t d, double scale, double *bound)
+{
+    double top = -INFINITY, s_max = 0, sum = 0;
+    double *p = malloc((size_t)n * sizeof *p + 1);
+    for (int64_t j = 0; j < n; j++) {
+        double s = 0, absolute = 0;
+        for (int64_t i = 0; i < d; i++) {
+            s += (double)q[i] * k[keys[j] * step + i];
+            absolute += fabs((double)q[i] * k[keys[j] * step + i]);
+        }
+        p[j] = s * scale;
+        top = fmax(top, p[j]);
+        s_max = fmax(s_max, fabs(scale) * absolute);
+    }
+    for (int64_t j = 0; j < n; j++)
+        sum += p[j] = exp(p[j] - top);
+    for (int64_t e = 0; e < d; e++) {
+        double magnitude = 0;
+        for (int64_t j = 0; j < n; j++)
+            magnitude += p[j] / sum * fabs(v[keys[j] * step + e]);
+        bound[e] = 2 * U * (2 * ((double)d + 8) * s_max + (double)n + 32) * magnitude;
+    }
+    free(p);
+}
+
+static void bound_attention(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    (void)y;
+    const sotto_tensor *q = node->src[0], *k = node->src[1]; /* [b, n, h, d] */
+    const int64_t d = q->dim[0], h = q->dim[1], n_q = q->dim[2], h_kv = k->dim[1], n_k = k->dim[2];
+    int32_t *keys = malloc((size_t)n_k * sizeof *keys + 1);
+    for (int64_t j = 0; j < n_k; j++)
+        keys[j] = (int32_t)j;
+    for (int64_t row = 0; row < sotto_tensor_count(node) / d; row++) {
+        const int64_t hi = row % h, i = row / h % n_q, b = row / h / n_q;
+        const int64_t seen = node->params.i[0] ? n_k - n_q + i + 1 : n_k;
+        const int64_t kv = (b * n_k * h_kv + hi / (h / h_kv)) * d;
+        attention_bound(src[0] + row * d, src[1] + kv, src[2] + kv, h_kv * d, keys, seen < 0 ? 0 : seen, d,
+                        node->params.f[0], bound + row * d);
+    }
+    free(keys);
+}
+
+static void bound_cache_attention(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    (void)y;
+    const sotto_tensor *q = node->src[0], *k = node->src[1], *index = node->src[3];
+    const int64_t d = q->dim[0], h = q->dim[1], h_kv = k->dim[1], n_cell = k->dim[2];
+    const int64_t most = index ? index->dim[0] : n_cell;
+    int32_t *keys = malloc((size_t)most * sizeof *keys + 1);
+    for (int64_t at = 0; at < q->dim[2] * h; at++) {
+        const int64_t row = at / h, kv = at % h / (h / h_kv) * d;
+        int64_t base = (int64_t)src[4][row], n = (int64_t)src[5][row];
+        base = base < 0 ? 0 : base;
+        n = n < 0 ? 0 : n > most ? most : n;
+        if (!index)
+            n = base > n_cell ? 0 : n > n_cell - base ? n_cell - base : n;
+        else
+            base = base >= index->dim[1] ? index->dim[1] - 1 : base;
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t c = index ? (int64_t)src[3][base * index->dim[0] + j] : base + j;
+            keys[j] = (int32_t)(c < 0 ? 0 : c >= n_cell ? n_cell - 1 : c);
+        }
+        attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0],
+                        bound + at * d);
+    }
+    free(keys);
+}
+
+static void bound_element(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    for (int64_t i = 0; i < sotto_tensor_count(node); i++) {
+        const double a = fabs(y[i]), x = node->op == ST_OP_POWER ? 0 : src[0][i];
+        switch (node->op) {
+        case ST_OP_SCALE:
+            bound[i] = 2 * U * (fabs(x * node->params.f[0]) + fabs(node->params.f[1]));
+            break;
+        case ST_OP_GELU:
+            bound[i] = activation_bound(SOTTO_ACT_GELU, x, 0);
+            break;
+        case ST_OP_SILU:
+        case ST_OP_SIGMOID:
+            bound[i] = 4e-7 * a + 1e-37;
+            break;
+        case ST_OP_TANH:
+            bound[i] = 3e-7 * a + 1e-37;
+            break;
+        case ST_OP_LOG10:
+            bound[i] = 2 * U * a + 1e-7;
+            break;
+        default:
+            bound[i] = 2 * U * a;
+        }
+    }
+}
+
+typedef void bound_fn(const sotto_tensor *node, float *const *src, const float *y, double *bound);
+
+static bound_fn *const bounds[ST_OP_COUNT] = {
+    [ST_OP_LINEAR] = bound_linear,       [ST_OP_MATMUL] = bound_linear,
+    [ST_OP_CONV_1D] = bound_linear,      [ST_OP_LAYER_NORM] = bound_norm,
+    [ST_OP_RMS_NORM] = bound_norm,       [ST_OP_SOFTMAX] = bound_softmax,
+    [ST_OP_ATTENTION] = bound_attention, [ST_OP_CACHE_ATTENTION] = bound_cache_attention,
+    [ST_OP_SCALE] = bound_element,       [ST_OP_GELU] = bound_element,
+    [ST_OP_SILU] = bound_element,        [ST_OP_SIGMOID] = bound_element,
+    [ST_OP_TANH] = bound_element,        [ST_OP_LOG10] = bound_element,
+    [ST_OP_POWER] = bound_element,
+};
+
+bool bound_of(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    if (!bounds[node->op])
+        return false;
+    bounds[node->op](node, src, y, bound);
+    return true;
+}

@@ -1,0 +1,229 @@
+#include "backends/scene_support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "runtime/runtime_impl.h"
+#include "sotto/quant.h"
+
+static void ok(sotto_status status, const sotto_error *err)
+{
+    if (status != SOTTO_OK)
+        fail_msg("%s: %s", sotto_status_name(status), err->text);
+}
+
+uint64_t scene_seed(void)
+{
+    static uint64_t seed;
+    if (seed == 0) {
+        const char *text = getenv("SOTTO_TEST_SEED");
+        seed = text ? strtoull(text, NULL, 10) : (uint64_t)time(NULL);
+        printf("seed %llu (SOTTO_TEST_SEED)\n", (unsigned long long)seed);
+    }
+    return seed;
+}
+
+uint32_t scene_random(scene *s)
+{
+    s->random = s->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(s->random >> 32);
+}
+
+float scene_number(scene *s)
+{
+    return s->spread * ((float)(scene_random(s) >> 8) * 0x1p-23f - 1.0f);
+}
+
+static float *numbers(scene *s, int64_t n)
+{
+    float *x = malloc((size_t)n * sizeof *x + 1);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = scene_number(s);
+    return x;
+}
+
+static void keep(scene *s, sotto_tensor *t, sotto_dtype dtype, void *data, size_t bytes, sotto_store *store)
+{
+    assert_true(s->n_set < MAX_SETS);
+    s->set[s->n_set].t = t;
+    s->set[s->n_set].dtype = dtype;
+    s->set[s->n_set].data = data;
+    s->set[s->n_set].bytes = bytes;
+    s->set[s->n_set++].store = store;
+}
+
+sotto_tensor *scene_given(scene *s, sotto_dtype dtype, int n_dims, const int64_t *dim, const void *data)
+{
+    sotto_tensor *t = sotto_graph_input(s->g, "given", dtype, n_dims, dim);
+    const size_t bytes = sotto_tensor_bytes(t);
+    void *copy = malloc(bytes + 1);
+    memcpy(copy, data, bytes);
+    keep(s, t, dtype, copy, bytes, NULL);
+    return t;
+}
+
+sotto_tensor *scene_floats(scene *s, layout how, const int64_t *dim)
+{
+    static const int swap[N_LAYOUTS][4] = {{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 2, 1, 3}, {1, 0, 2, 3}};
+    int64_t whole[4];
+    for (int a = 0; a < 4; a++)
+        whole[a] = dim[swap[how][a]] + (how == SLICED ? 3 : 0);
+    sotto_tensor *t = sotto_graph_input(s->g, "x", SOTTO_F32, 4, whole);
+    const int64_t count = sotto_tensor_count(t);
+    keep(s, t, SOTTO_F32, numbers(s, count), (size_t)count * sizeof(float), NULL);
+    for (int a = 0; how == SLICED && a < 4; a++)
+        t = sotto_view_slice(s->g, t, a, 1 + a % 3, dim[a]);
+    return how == PERMUTED || how == TRANSPOSED ? sotto_view_permute(s->g, t, swap[how]) : t;
+}
+
+static sotto_tensor *stored(scene *s, sotto_store *store, sotto_dtype dtype, int64_t k, int64_t n, bool matrix)
+{
+    const int64_t dim[2] = {k, n};
+    sotto_tensor *t = sotto_store_add(store, "stored", dtype, 2, dim, matrix);
+    assert_non_null(t);
+    float *x = numbers(s, k * n);
+    char *rows = malloc(sotto_tensor_bytes(t) + 1);
+    if (k * n > 0)
+        assert_true(sotto_row_from_f32(dtype, x, rows, k * n));
+    free(x);
+    keep(s, t, dtype, rows, sotto_tensor_bytes(t), store);
+    return sotto_graph_use(s->g, t);
+}
+
+sotto_tensor *scene_weights(scene *s, sotto_dtype dtype, int64_t k, int64_t n, bool matrix)
+{
+    return stored(s, s->weights, dtype, k, n, matrix);
+}
+
+sotto_tensor *scene_cache(scene *s, sotto_dtype dtype, int64_t width, int64_t n_cell)
+{
+    return stored(s, s->cache, dtype, width, n_cell, false);
+}
+
+/* A copy of source i in plain f32. Packed weights have no views: they are read row by row. */
+static sotto_tensor *probe(scene *s, sotto_tensor *src)
+{
+    sotto_tensor *copy;
+    if ((src->flags & ST_TENSOR_MATRIX) || sotto_dtype_block(src->dtype) > 1) {
+        int32_t *all = malloc((size_t)src->dim[1] * sizeof *all + 1);
+        for (int64_t i = 0; i < src->dim[1]; i++)
+            all[i] = (int32_t)i;
+        copy = sotto_get_rows(s->g, src, scene_given(s, SOTTO_I32, 1, &src->dim[1], all));
+        free(all);
+    } else
+        copy = sotto_copy(s->g, src, SOTTO_F32);
+    sotto_graph_output(s->g, copy, "probe");
+    return copy;
+}
+
+static void upload(scene *s)
+{
+    sotto_error err;
+    ok(sotto_store_allocate(s->weights, &err), &err);
+    ok(sotto_store_allocate(s->cache, &err), &err);
+    ok(sotto_plan_allocate(s->plan, &err), &err);
+    memset(s->arena->buffer.host, 0xff, s->arena->buffer.size); /* NaN: nothing may be read before it is written */
+    for (int i = 0; i < s->n_set; i++) {
+        sotto_tensor *t = s->set[i].t;
+        if (s->set[i].store)
+            ok(sotto_store_upload(s->set[i].store, t, 0, st_tensor_n_rows(t), s->set[i].dtype, s->set[i].data, &err),
+               &err);
+        else
+            ok(sotto_plan_set(s->plan, t, 0, s->set[i].data, s->set[i].bytes, &err), &err);
+    }
+}
+
+void scene_run(scene *s, sotto_backend *b, build_fn *build, const variant *v, uint64_t seed, bool probing)
+{
+    sotto_error err;
+    *s = (scene){.backend = b, .random = seed, .spread = v->spread > 0 ? v->spread : 1, .probing = probing};
+    ok(sotto_graph_create("scene", &s->g, &err), &err);
+    ok(sotto_arena_create(b, &s->arena, &err), &err);
+    ok(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &s->weights, &err), &err);
+    ok(sotto_store_create(b, SOTTO_USAGE_CACHE, &s->cache, &err), &err);
+    build(s, v);
+    for (int i = 0; probing && i < ST_MAX_SRC; i++)
+        if (s->node->src[i])
+            s->probe[i] = probe(s, s->node->src[i]);
+    sotto_graph_output(s->g, s->y, "y");
+    ok(sotto_graph_finish(s->g, &err), &err);
+    ok(sotto_plan_create_take(b, s->arena, s->g, &s->plan, &err), &err);
+    upload(s);
+    ok(sotto_plan_run(s->plan, NULL, &err), &err);
+}
+
+static void *read_out(scene *s, const sotto_tensor *t)
+{
+    sotto_error err;
+    void *out = malloc(sotto_tensor_bytes(t) + 1);
+    ok(sotto_plan_get(s->plan, t, 0, out, sotto_tensor_bytes(t), &err), &err);
+    return out;
+}
+
+void *scene_result(scene *s)
+{
+    return read_out(s, s->y);
+}
+
+float *scene_source(scene *s, int i)
+{
+    return s->probe[i] ? read_out(s, s->probe[i]) : NULL;
+}
+
+void scene_end(scene *s)
+{
+    sotto_plan_free(s->plan);
+    sotto_arena_free(s->arena);
+    sotto_store_free(s->weights);
+    sotto_store_free(s->cache);
+    for (int i = 0; i < s->n_set; i++)
+        free(s->set[i].data);
+}
+
+static void compare_floats(const char *where, const float *got, const float *want, const double *bound, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double b = bound ? bound[i] : 0;
+        const bool same = got[i] == want[i] || (isnan(got[i]) && isnan(want[i]));
+        if (!same && !(fabs((double)got[i] - want[i]) <= b))
+            fail_msg("%s: [%lld] is %.9g, expected %.9g within %.3g", where, (long long)i, got[i], want[i], b);
+    }
+}
+
+void scene_compare(sotto_backend *b, sotto_backend *ref, const char *what, build_fn *build, const variant *v)
+{
+    static uint64_t n_scenes;
+    const uint64_t seed = scene_seed() + 977 * n_scenes++;
+    scene a, r;
+    scene_run(&a, b, build, v, seed, false);
+    scene_run(&r, ref, build, v, seed, true);
+    void *got = scene_result(&a), *want = scene_result(&r);
+    char where[240], shape[96];
+    snprintf(where, sizeof where, "%s: %s of %s, layout %d, %s, matrix %d, y %s, n %lld", sotto_backend_description(b),
+             what, st_op_name(r.node->op), (int)v->how, sotto_dtype_name(v->dtype), v->matrix,
+             st_tensor_shape_text(r.y, shape, sizeof shape), (long long)v->n);
+    const int64_t n = sotto_tensor_count(r.y);
+    if (r.y->dtype == SOTTO_F32) {
+        float *src[ST_MAX_SRC];
+        for (int i = 0; i < ST_MAX_SRC; i++)
+            src[i] = scene_source(&r, i);
+        double *bound = calloc((size_t)n + 1, sizeof *bound);
+        const bool inexact = bound_of(r.node, src, want, bound);
+        compare_floats(where, got, want, inexact ? bound : NULL, n);
+        free(bound);
+        for (int i = 0; i < ST_MAX_SRC; i++)
+            free(src[i]);
+    } else if (memcmp(got, want, sotto_tensor_bytes(r.y)) != 0)
+        fail_msg("%s: the bytes differ", where);
+    free(got);
+    free(want);
+    scene_end(&a);
+    scene_end(&r);
+}

@@ -1,0 +1,550 @@
+/* test_conformance.c: every device, and every level of the CPU, computes every operation as the reference does: sources
+ * strided, permuted, broadcast and empty, ragged sizes, every type of weights. Bounds come from the inputs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backends/scene_support.h"
+#include "base/thread.h"
+#include "tensor/tensor_impl.h"
+
+static void finish(scene *s, sotto_tensor *y)
+{
+    s->node = s->y = y;
+}
+
+/* ---- builders: one operation each ---- */
+
+static void build_linear(scene *s, const variant *v)
+{
+    const int64_t y_dim[4] = {v->n, v->dim[1], v->dim[2], v->dim[3]};
+    sotto_tensor *x = scene_floats(s, v->how, v->dim), *w = scene_weights(s, v->dtype, v->dim[0], v->n, v->matrix);
+    sotto_tensor *b = v->bias ? scene_weights(s, SOTTO_F32, v->n, 1, false) : NULL;
+    sotto_tensor *r = v->residual ? scene_floats(s, v->extra ? SLICED : PLAIN, y_dim) : NULL;
+    if (v->residual && !v->extra) /* its memory may become the result's */
+        r = sotto_scale(s->g, r, 2, 0);
+    finish(s, sotto_linear(s->g, x, w, b, (sotto_activation)v->act, r));
+}
+
+/* extra: step of the frames */
+static void build_frames(scene *s, const variant *v)
+{
+    const int64_t length = v->dim[0] + (v->dim[1] - 1) * v->extra;
+    const int64_t dim[4] = {length, 1, 1, 1};
+    sotto_tensor *x = sotto_view_frames(s->g, scene_floats(s, PLAIN, dim), v->dim[1], v->extra, v->dim[0]);
+    finish(s, sotto_linear(s->g, x, scene_weights(s, v->dtype, v->dim[0], v->n, v->matrix), NULL, SOTTO_ACT_NONE, NULL));
+}
+
+/* extra: stride; kernel 3, padding 1 */
+static void build_conv(scene *s, const variant *v)
+{
+    sotto_tensor *x = scene_floats(s, v->how, v->dim), *w = scene_weights(s, v->dtype, 3 * v->dim[0], v->n, v->matrix);
+    sotto_tensor *b = v->bias ? scene_weights(s, SOTTO_F32, v->n, 1, false) : NULL, *r = NULL;
+    if (v->residual) {
+        const int64_t dim[4] = {v->n, (v->dim[1] - 1) / v->extra + 1, v->dim[2], v->dim[3]};
+        r = scene_floats(s, PLAIN, dim);
+    }
+    finish(s, sotto_conv_1d(s->g, x, w, b, 3, v->extra, 1, (sotto_activation)v->act, r));
+}
+
+/* extra: bit 0, 1: b has one matrix along dimension 2, 3 */
+static void build_matmul(scene *s, const variant *v)
+{
+    const int64_t dim[4] = {v->dim[0], v->n, v->extra & 1 ? 1 : v->dim[2], v->extra & 2 ? 1 : v->dim[3]};
+    sotto_tensor *a = scene_floats(s, v->how, v->dim);
+    finish(s, sotto_matmul(s->g, a, scene_floats(s, v->how, dim)));
+}
+
+static void build_layer_norm(scene *s, const variant *v)
+{
+    sotto_tensor *x = scene_floats(s, v->how, v->dim);
+    sotto_tensor *w = scene_weights(s, SOTTO_F32, v->dim[0], 1, false),
+                 *b = scene_weights(s, SOTTO_F32, v->dim[0], 1, false);
+    finish(s, sotto_layer_norm(s->g, x, w, b, 1e-5f));
+}
+
+static void build_rms_norm(scene *s, const variant *v)
+{
+    sotto_tensor *x = scene_floats(s, v->how, v->dim);
+    finish(s, sotto_rms_norm(s->g, x, scene_weights(s, SOTTO_F32, v->dim[0], 1, false), 1e-6f));
+}
+
+/* extra: 0 no mask, 1 a whole one, 2 one that broadcasts; masks hide about half, and the first row altogether */
+static void build_softmax(scene *s, const variant *v)
+{
+    sotto_tensor *x = scene_floats(s, v->how, v->dim), *mask = NULL;
+    if (v->extra) {
+        const int64_t dim[4] = {v->dim[0], v->dim[1], v->extra == 1 ? v->dim[2] : 1, v->extra == 1 ? v->dim[3] : 1};
+        const int64_t n = dim[0] * dim[1] * dim[2] * dim[3];
+        float *m = malloc((size_t)n * sizeof *m + 1);
+        for (int64_t i = 0; i < n; i++)
+            m[i] = i < dim[0] || scene_random(s) % 2 ? -INFINITY : scene_number(s);
+        mask = scene_given(s, SOTTO_F32, 4, dim, m);
+        free(m);
+    }
+    finish(s, sotto_softmax(s->g, x, mask, 3.0f));
+}
+
+/* dim: d, heads, n_q, batch; n: keys; extra: heads of k and v, negative: causal. SLICED takes all three from one fused product. */
+static void build_attention(scene *s, const variant *v)
+{
+    const int64_t heads = abs(v->extra);
+    const int64_t k_dim[4] = {v->dim[0], heads, v->n, v->dim[3]};
+    sotto_tensor *q = scene_floats(s, v->how, v->dim), *k = scene_floats(s, v->how, k_dim);
+    sotto_tensor *value = scene_floats(s, v->how == PERMUTED ? SLICED : v->how, k_dim);
+    finish(s, sotto_attention(s->g, q, k, value, 1.0f / sqrtf((float)v->dim[0]), v->extra < 0));
+}
+
+/* dim: d, heads, rows; n: cells; extra: heads of k and v, negative: with lists. Cells that no row may see are NaN. */
+static void build_cells(scene *s, const variant *v)
+{
+    const int64_t heads = abs(v->extra), d = v->dim[0], n_row = v->dim[2];
+    const int64_t view[3] = {d, heads, v->n}, n_list = 3, max_kv = v->n + 2;
+    int32_t *base = calloc((size_t)n_row + 1, sizeof *base), *n_kv = calloc((size_t)n_row + 1, sizeof *n_kv);
+    int32_t *index = calloc((size_t)(n_list * max_kv), sizeof *index);
+    bool *seen = calloc((size_t)v->n + 1, sizeof *seen);
+    for (int64_t i = 0; i < n_list * max_kv; i++)
+        index[i] = (int32_t)(scene_random(s) % (uint32_t)(v->n + 2)) - 1; /* also just outside */
+    for (int64_t r = 0; r < n_row; r++) {
+        const int64_t special[] = {0, 1, v->n, 31, 32, 33, -1, v->n + 9};
+        n_kv[r] = (int32_t)special[scene_random(s) % 8];
+        base[r] = (int32_t)(scene_random(s) % 5) - 1;
+        const int64_t first = base[r] < 0 ? 0 : base[r], list = first >= n_list ? n_list - 1 : first;
+        for (int64_t j = 0; j < n_kv[r] && j < (v->extra < 0 ? max_kv : v->n - first); j++) {
+            const int64_t c = v->extra < 0 ? index[list * max_kv + j] : first + j;
+            seen[c < 0 ? 0 : c >= v->n ? v->n - 1 : c] = true;
+        }
+    }
+    sotto_tensor *q = scene_floats(s, v->how, v->dim);
+    sotto_tensor *cache[2];
+    for (int i = 0; i < 2; i++) {
+        sotto_tensor *t = scene_cache(s, v->dtype, d * heads, v->n);
+        for (int64_t c = 0; c < v->n; c++) /* all bits set is a NaN in every float type */
+            if (!seen[c]) {
+                const size_t row = s->set[s->n_set - 1].bytes / (size_t)v->n;
+                memset((char *)s->set[s->n_set - 1].data + (size_t)c * row, 0xff, row);
+            }
+        cache[i] = sotto_view_reshape(s->g, t, 3, view);
+    }
+    const int64_t list_dim[2] = {max_kv, n_list};
+    sotto_tensor *list = v->extra < 0 ? scene_given(s, SOTTO_I32, 2, list_dim, index) : NULL;
+    sotto_tensor *b = scene_given(s, SOTTO_I32, 1, &n_row, base), *n = scene_given(s, SOTTO_I32, 1, &n_row, n_kv);
+    finish(s, sotto_cache_attention(s->g, q, cache[0], cache[1], list, b, n, 0.5f));
+    free(base), free(n_kv), free(index), free(seen);
+}
+
+/* n: rows of the table; dim[1]: rows to get, some outside */
+static sotto_tensor *row_numbers(scene *s, int64_t n, int64_t rows)
+{
+    int32_t *list = malloc((size_t)n * sizeof *list + 1);
+    for (int64_t i = 0; i < n; i++)
+        list[i] = (int32_t)(scene_random(s) % (uint32_t)(rows + 4)) - 2;
+    sotto_tensor *t = scene_given(s, SOTTO_I32, 1, &n, list);
+    free(list);
+    return t;
+}
+
+static void build_get_rows(scene *s, const variant *v)
+{
+    sotto_tensor *table = scene_weights(s, v->dtype, v->dim[0], v->n, v->matrix);
+    finish(s, sotto_get_rows(s->g, table, row_numbers(s, v->dim[1], v->n)));
+}
+
+/* Compares the table, read by a copy that must come after the write. */
+static void build_set_rows(scene *s, const variant *v)
+{
+    const int64_t dim[4] = {v->dim[0], v->dim[1], 1, 1};
+    sotto_tensor *table = scene_cache(s, v->dtype, v->dim[0], v->n);
+    sotto_tensor *x = scene_floats(s, v->how, dim);
+    s->node = sotto_set_rows(s->g, table, row_numbers(s, v->dim[1], v->n), x);
+    s->y = sotto_copy(s->g, s->node, v->dtype);
+}
+
+/* extra: type of the result */
+static void build_copy(scene *s, const variant *v)
+{
+    finish(s, sotto_copy(s->g, sotto_copy(s->g, scene_floats(s, v->how, v->dim), v->dtype), (sotto_dtype)v->extra));
+}
+
+static void build_copy_strided(scene *s, const variant *v)
+{
+    finish(s, sotto_copy(s->g, scene_floats(s, v->how, v->dim), v->dtype));
+}
+
+/* Into some columns of a cache, the rest staying as it was. */
+static void build_copy_into(scene *s, const variant *v)
+{
+    const int64_t dim[4] = {v->dim[0], v->dim[1], 1, 1};
+    sotto_tensor *cache = scene_cache(s, v->dtype, v->dim[0] + 5, v->dim[1]);
+    s->node = sotto_copy_into(s->g, sotto_view_slice(s->g, cache, 0, 3, v->dim[0]), scene_floats(s, v->how, dim));
+    s->y = sotto_copy(s->g, cache, v->dtype);
+}
+
+/* extra: axis */
+static void build_concat(scene *s, const variant *v)
+{
+    int64_t dim[4];
+    memcpy(dim, v->dim, sizeof dim);
+    dim[v->extra] = v->n;
+    sotto_tensor *a = scene_floats(s, v->how, v->dim);
+    finish(s, sotto_concat(s->g, a, scene_floats(s, v->how, dim), v->extra));
+}
+
+/* extra: 0 add, 1 mul, then in steps of 2 a mask of the dimensions along which b broadcasts */
+static void build_pair(scene *s, const variant *v)
+{
+    int64_t dim[4];
+    for (int a = 0; a < 4; a++)
+        dim[a] = v->extra >> (a + 1) & 1 ? 1 : v->dim[a];
+    sotto_tensor *x = scene_floats(s, v->how, v->dim), *y = scene_floats(s, v->how, dim);
+    if (v->how == PLAIN) /* memory that the result may take over */
+        x = sotto_scale(s->g, x, 0.5f, 0);
+    finish(s, v->extra & 1 ? sotto_mul(s->g, x, y) : sotto_add(s->g, x, y));
+}
+
+static sotto_tensor *scale(sotto_graph *g, sotto_tensor *x)
+{
+    return sotto_scale(g, x, -1.5f, 0.25f);
+}
+
+static sotto_tensor *log10_floor(sotto_graph *g, sotto_tensor *x)
+{
+    return sotto_log10(g, x, 1e-10f);
+}
+
+static sotto_tensor *(*const unary[])(sotto_graph *, sotto_tensor *) = {
+    scale, sotto_gelu, sotto_silu, sotto_relu, sotto_sigmoid, sotto_tanh, log10_floor, sotto_power, sotto_argmax,
+};
+enum { N_UNARY = sizeof unary / sizeof *unary };
+
+/* extra: which */
+static void build_unary(scene *s, const variant *v)
+{
+    finish(s, unary[v->extra](s->g, scene_floats(s, v->how, v->dim)));
+}
+
+/* ---- devices ---- */
+
+typedef void case_fn(sotto_backend *b, sotto_backend *ref);
+
+static sotto_backend *open_or_null(const char *device, const char *level, int n_threads)
+{
+    sotto_error err;
+    sotto_backend *b = NULL;
+    const sotto_backend_options o = {.device = device, .cpu_level = level, .n_threads = n_threads};
+    const sotto_status status = sotto_backend_open(&o, &b, &err);
+    if (status != SOTTO_OK && status != SOTTO_E_UNSUPPORTED)
+        fail_msg("%s", err.text);
+    return b;
+}
+
+static void on_every_device(case_fn *run)
+{
+    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "neon"};
+    sotto_backend *ref = open_or_null("reference", NULL, 1);
+    for (int i = 0; i < sotto_device_count(); i++) {
+        sotto_device_info info;
+        assert_int_equal(sotto_device_get(i, &info, NULL), SOTTO_OK);
+        const bool cpu = info.kind == SOTTO_DEVICE_CPU;
+        for (size_t l = 0; l < (cpu ? sizeof levels / sizeof *levels : 1); l++) {
+            sotto_backend *b = open_or_null(info.id, cpu ? levels[l] : NULL, 3);
+            if (b)
+                run(b, ref);
+            sotto_backend_free(b);
+        }
+    }
+    sotto_backend_free(ref);
+}
+
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
+static const sotto_dtype weight_types[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q4_0,
+                                           SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0};
+static const sotto_dtype float_types[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16};
+
+static void products_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 31, 65, 130, 0};
+    static const int64_t columns[] = {1, 7, 31, 32, 33, 64, 95, 130};
+    static const int64_t depths[] = {32, 64, 96, 256, 1, 3, 31, 33, 77};
+    for (int t = 0; t < COUNT(weight_types); t++)
+        for (int i = 0; i < 28; i++) {
+            const bool blocks = sotto_dtype_block(weight_types[t]) > 1;
+            const variant v = {.how = (layout)(i % 3),
+                               .dtype = weight_types[t],
+                               .matrix = i % 4 != 3,
+                               .act = i % 4,
+                               .bias = i % 2,
+                               .residual = i % 3 > 0,
+                               .extra = i % 5 == 0,
+                               .dim = {depths[(i * 5 + t) % (blocks ? 4 : COUNT(depths))], rows[i % COUNT(rows)],
+                                       1 + i % 2, 1 + i / 20},
+                               .n = columns[(i * 3 + t) % COUNT(columns)]};
+            scene_compare(b, ref, "linear", build_linear, &v);
+        }
+    for (int i = 0; i < 8; i++) {
+        const variant v = {.dtype = SOTTO_F32, .matrix = i % 2, .dim = {40, rows[i], 1, 1}, .n = 33, .extra = 1 + i * 7};
+        scene_compare(b, ref, "frames", build_frames, &v);
+    }
+    for (int i = 0; i < 24; i++) {
+        const variant v = {.how = PLAIN,
+                           .dim = {depths[i % COUNT(depths)], rows[i % 13], 1 + i % 3, 1 + i % 2},
+                           .n = columns[i % COUNT(columns)],
+                           .extra = i % 4};
+        variant w = v;
+        w.how = (layout)(i % 3);
+        scene_compare(b, ref, "matmul", build_matmul, &v);
+        scene_compare(b, ref, "matmul", build_matmul, &w);
+    }
+}
+
+static void convolutions_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t channels[] = {1, 3, 32, 80}, times[] = {1, 2, 3, 8, 50, 131};
+    for (int i = 0; i < 48; i++) {
+        variant v = {.dtype = float_types[i % 3],
+                     .matrix = i % 2,
+                     .act = i % 3,
+                     .bias = i % 4 > 0,
+                     .residual = i % 5 == 0,
+                     .dim = {channels[i % 4], times[i / 4 % 6], 1 + (i % 7 == 0), 1},
+                     .n = 1 + i * 3 % 70,
+                     .extra = 1 + i % 2};
+        scene_compare(b, ref, "conv_1d", build_conv, &v);
+        v.how = (layout)(i % 3);
+        v.matrix = false;
+        scene_compare(b, ref, "conv_1d", build_conv, &v);
+    }
+}
+
+static void rows_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t dims[][4] = {{1, 1, 1, 1},  {2, 3, 1, 1}, {16, 5, 2, 1}, {31, 4, 1, 3},  {384, 7, 1, 1},
+                                      {77, 3, 2, 2}, {2, 0, 1, 1}, {0, 3, 1, 1},  {1026, 2, 1, 1}};
+    for (int i = 0; i < COUNT(dims); i++)
+        for (int how = 0; how < 3; how++) {
+            variant v = {.how = (layout)how, .dim = {dims[i][0], dims[i][1], dims[i][2], dims[i][3]}, .spread = 4};
+            if (dims[i][0] > 1 || dims[i][0] == 0) { /* of one number only rounding would be left */
+                scene_compare(b, ref, "layer_norm", build_layer_norm, &v);
+                scene_compare(b, ref, "rms_norm", build_rms_norm, &v);
+            }
+            for (v.extra = 0; v.extra < 3; v.extra++)
+                scene_compare(b, ref, "softmax", build_softmax, &v);
+        }
+}
+
+static void elements_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t dims[][4] = {{1, 1, 1, 1},   {7, 3, 1, 1}, {16, 5, 2, 1}, {34, 4, 2, 3},
+                                      {258, 2, 1, 1}, {6, 0, 2, 1}, {0, 3, 1, 1}};
+    for (int i = 0; i < COUNT(dims); i++)
+        for (int how = 0; how < N_LAYOUTS; how++) {
+            variant v = {.how = (layout)how, .dim = {dims[i][0], dims[i][1], dims[i][2], dims[i][3]}, .spread = 8};
+            for (v.extra = 0; v.extra < 32; v.extra++)
+                scene_compare(b, ref, "pair", build_pair, &v);
+            for (v.extra = 0; v.extra < N_UNARY; v.extra++) {
+                const bool by_rows = unary[v.extra] == sotto_power || unary[v.extra] == sotto_argmax;
+                if (by_rows &&
+                    (how == TRANSPOSED || v.dim[0] == 0 || (unary[v.extra] == sotto_power && v.dim[0] % 2 != 0)))
+                    continue;
+                scene_compare(b, ref, "unary", build_unary, &v);
+            }
+            v.n = 5;
+            for (v.extra = 0; v.extra < 4; v.extra++)
+                scene_compare(b, ref, "concat", build_concat, &v);
+        }
+}
+
+static void moves_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const sotto_dtype plain[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_I32};
+    static const int64_t dims[][4] = {{1, 1, 1, 1},   {7, 3, 1, 1}, {33, 5, 2, 1},
+                                      {130, 2, 1, 3}, {0, 3, 1, 1}, {5, 0, 1, 1}};
+    for (int t = 0; t < COUNT(weight_types); t++)
+        for (int i = 0; i < 6; i++) {
+            const bool blocks = sotto_dtype_block(weight_types[t]) > 1;
+            const variant v = {.dtype = weight_types[t],
+                               .matrix = i % 2,
+                               .dim = {blocks ? 32 * (1 + i) : 1 + 15 * i, i == 4 ? 0 : 1 + i * 3, 1, 1},
+                               .n = 1 + i * 17};
+            scene_compare(b, ref, "get_rows", build_get_rows, &v);
+        }
+    for (int i = 0; i < COUNT(dims); i++)
+        for (int t = 0; t < 4; t++)
+            for (int how = 0; how < N_LAYOUTS; how++) {
+                variant v = {.how = (layout)how,
+                             .dtype = plain[t],
+                             .dim = {dims[i][0], dims[i][1], dims[i][2], dims[i][3]},
+                             .spread = 300};
+                scene_compare(b, ref, "copy", build_copy_strided, &v);
+                for (int to = 0; to < 4; to++) {
+                    v.extra = (int)plain[to];
+                    scene_compare(b, ref, "copy", build_copy, &v);
+                }
+                if (plain[t] == SOTTO_I32)
+                    continue;
+                scene_compare(b, ref, "copy_into", build_copy_into, &v);
+                v.n = 1 + i;
+                if (how != TRANSPOSED)
+                    scene_compare(b, ref, "set_rows", build_set_rows, &v);
+            }
+}
+
+static void attention_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t widths[] = {64, 1, 8, 33, 80}, lengths[] = {1, 2, 31, 32, 33, 65, 130, 513};
+    for (int i = 0; i < 48; i++) {
+        const int64_t n_k = lengths[i % 8], n_q = i % 3 == 0 && n_k < 100 ? n_k : lengths[i / 3 % 6];
+        variant v = {.how = (layout)(i % 3),
+                     .dim = {widths[i % 5], 4, n_q, 1 + (i % 6 == 0)},
+                     .n = n_k,
+                     .extra = (i % 4 == 0   ? 4
+                               : i % 4 == 1 ? 1
+                                            : 2) *
+                              (i % 2 ? -1 : 1)};
+        scene_compare(b, ref, "attention", build_attention, &v);
+        v.spread = 6; /* nearly all weight on one key */
+        scene_compare(b, ref, "attention, sharp", build_attention, &v);
+    }
+    /* causal with more queries than keys: the first rows see nothing; no keys at all; large values */
+    const variant edges[] = {{.dim = {16, 2, 40, 1}, .n = 7, .extra = -2},
+                             {.dim = {16, 2, 3, 1}, .n = 0, .extra = 2},
+                             {.dim = {16, 2, 0, 1}, .n = 5, .extra = 2},
+                             {.dim = {8, 2, 33, 1}, .n = 1, .extra = 1},
+                             {.dim = {8, 2, 5, 1}, .n = 33, .extra = 1, .spread = 240}};
+    for (int i = 0; i < COUNT(edges); i++)
+        scene_compare(b, ref, "attention, edge", build_attention, &edges[i]);
+}
+
+static void cells_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t widths[] = {64, 8, 33, 80}, cells[] = {1, 31, 32, 33, 40, 224, 600};
+    for (int i = 0; i < 84; i++) {
+        const variant v = {.how = (layout)(i % 3),
+                           .dtype = float_types[i % 3],
+                           .dim = {widths[i % 4], 4, 1 + i % 11, 1},
+                           .n = cells[i % 7],
+                           .extra = (i % 5 == 0 ? 1 : 4) * (i % 2 ? -1 : 1),
+                           .spread = i % 13 == 0 ? 200 : 2};
+        scene_compare(b, ref, "cache_attention", build_cells, &v);
+    }
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    on_every_device(products_on);
+}
+
+static void test_convolutions(void **state)
+{
+    (void)state;
+    on_every_device(convolutions_on);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    on_every_device(rows_on);
+}
+
+static void test_elements(void **state)
+{
+    (void)state;
+    on_every_device(elements_on);
+}
+
+static void test_moves(void **state)
+{
+    (void)state;
+    on_every_device(moves_on);
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    on_every_device(attention_on);
+}
+
+static void test_cells(void **state)
+{
+    (void)state;
+    on_every_device(cells_on);
+}
+
+/* ---- two backends of one device at once: the same bits as alone ---- */
+
+typedef struct worker {
+    const char *device;
+    void *out;
+    size_t bytes;
+} worker;
+
+static const variant shared_case = {.how = SLICED,
+                                    .dtype = SOTTO_Q5_1,
+                                    .matrix = true,
+                                    .act = SOTTO_ACT_GELU,
+                                    .bias = true,
+                                    .dim = {256, 70, 1, 1},
+                                    .n = 200};
+
+/* No cmocka calls but on failure: this runs in threads. */
+static void work(void *arg)
+{
+    worker *w = arg;
+    sotto_backend *b = open_or_null(w->device, NULL, 2);
+    for (int i = 0; b && i < 20; i++) {
+        scene s;
+        scene_run(&s, b, build_linear, &shared_case, 42, false);
+        void *out = scene_result(&s);
+        if (w->out && memcmp(w->out, out, w->bytes) != 0)
+            w->bytes = 0;
+        else
+            w->bytes = sotto_tensor_bytes(s.y);
+        free(w->out);
+        w->out = out;
+        scene_end(&s);
+        if (w->bytes == 0)
+            break;
+    }
+    sotto_backend_free(b);
+}
+
+static void test_two_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < sotto_device_count(); i++) {
+        sotto_device_info info;
+        assert_int_equal(sotto_device_get(i, &info, NULL), SOTTO_OK);
+        worker alone = {.device = info.id}, together[2] = {alone, alone};
+        work(&alone);
+        st_thread thread[2];
+        for (int t = 0; t < 2; t++)
+            assert_true(st_thread_create(&thread[t], work, &together[t]));
+        for (int t = 0; t < 2; t++)
+            st_thread_join(&thread[t]);
+        for (int t = 0; t < 2; t++) {
+            assert_true(alone.bytes > 0 && together[t].bytes == alone.bytes);
+            assert_memory_equal(together[t].out, alone.out, alone.bytes);
+            free(together[t].out);
+        }
+        free(alone.out);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) /* a pattern of test names, e.g. "test_moves" */
+        cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products), cmocka_unit_test(test_convolutions), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_elements), cmocka_unit_test(test_moves),        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_cells),    cmocka_unit_test(test_two_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

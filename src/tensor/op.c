@@ -7,9 +7,9 @@ sotto_tensor *st_op_fail(sotto_graph *g, st_op op, const char *what, const sotto
         st_tensor_shape_text(a, sa, sizeof sa);
     if (b)
         st_tensor_shape_text(b, sb, sizeof sb);
-    return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: %s (%s %s%s%s %s)", st_op_name(op), what,
+    return st_graph_fail(g, SOTTO_E_ARGUMENT, "%s: %s (%s %s%s%s%s%s)", st_op_name(op), what,
                          a ? sotto_dtype_name(a->dtype) : "none", sa, b ? " and " : "",
-                         b ? sotto_dtype_name(b->dtype) : "", sb);
+                         b ? sotto_dtype_name(b->dtype) : "", b ? " " : "", sb);
 }
 
 sotto_tensor *st_op_bad(sotto_graph *g, st_op op, sotto_tensor *const *src, int n_src, unsigned optional)

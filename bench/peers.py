@@ -2,10 +2,12 @@
 """Sotto beside pywhispercpp (whisper.cpp): the same ggml file, the same audio, one run, alternating.
 
     script/bootstrap --peers
-    .venv/bin/python bench/peers.py [--model models/base] [--types f16,q8_0,q5_0] [--threads 1,2] [--runs 5] [--audio FILE]
+    .venv/bin/python bench/peers.py [--model models/base] [--types f16,q8_0,q5_0] [--threads 1,2] [--runs 5] [--audio FILE] [--sotto PATH]
 
-Prints one table: encoder window, decoder step and whole file, each as medians in ms and as the ratio peer / Sotto (above 1:
-Sotto is faster), and the memory of caches and compute buffers of both. The ggml files are made with `sotto convert`.
+Prints one table: encoder window, decoder step and whole file, each as the median in ms and as the ratio peer / Sotto (above
+1: Sotto is faster), with the ratio of the best runs beside it, which other work on the machine disturbs least; and the memory
+of caches and compute buffers of both. Sotto's steps come after a full prompt, so they see ten times more text than the
+peer's. The ggml files are made with `sotto convert`.
 """
 
 import argparse
@@ -23,7 +25,6 @@ import wave
 import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SOTTO = os.path.join(ROOT, "build", "sotto")
 DECODER_STEPS = 32
 PROMPT = (50258, 50259, 50359)
 
@@ -89,54 +90,55 @@ class Peer:
         return (time.perf_counter() - start) * 1e3
 
 
-def sotto_bench(model, threads):
-    out = subprocess.run([SOTTO, "bench", "-m", model, "-t", str(threads), "--runs", "1", "--json"], check=True, capture_output=True)
+def sotto_bench(sotto, model, threads):
+    out = subprocess.run([sotto, "bench", "-m", model, "-t", str(threads), "--runs", "1", "--json"], check=True, capture_output=True)
     return json.loads(out.stdout)
 
 
-def sotto_file(model, threads, audio, beam):
-    """Time of transcription alone (the model's loading is measured by `sotto bench`), and memory in MB."""
-    out = subprocess.run([SOTTO, "transcribe", "-m", model, "-t", str(threads), "-l", "en", "--beam-size", str(beam), "--temperature-inc", "0.2",
+def sotto_file(sotto, model, threads, audio, beam):
+    """ms of transcription alone (`sotto bench` measures the model's loading), and MB of caches and compute buffers."""
+    out = subprocess.run([sotto, "transcribe", "-m", model, "-t", str(threads), "-l", "en", "--beam-size", str(beam), "--temperature-inc", "0.2",
                           "-f", "json-full", "--quiet", audio], check=True, capture_output=True)
-    return json.loads(out.stdout)["timings"]
+    document = json.loads(out.stdout)
+    return document["timings"]["total_s"] * 1e3, sum(mb for name, mb in document["memory_mb"].items() if name != "weights")
 
 
-def compare(model, dtype, threads, runs, audio, beam):
+def compare(sotto, model, dtype, threads, runs, audio, beam):
     pcm = read_wav(audio)
     peer = Peer(model, threads)
     rows = {"encoder window": ([], []), "decoder step": ([], []), f"file, beam {beam}": ([], [])}
     memory = 0
     for _ in range(runs):
-        b = sotto_bench(model, threads)
-        t = sotto_file(model, threads, audio, beam)
-        memory = t["cache_and_compute_mb"]
+        b = sotto_bench(sotto, model, threads)
+        total_ms, memory = sotto_file(sotto, model, threads, audio, beam)
         with native_stderr(os.devnull):
             peer_values = (peer.encoder_ms(pcm), peer.decoder_ms(), peer.file_ms(pcm, beam))
-        for (ours, theirs), mine, other in zip(rows.values(), (b["encoder_ms"], b["decoder_ms"], t["total_ms"]), peer_values):
+        for (ours, theirs), mine, other in zip(rows.values(), (b["encoder_ms"], b["decoder_ms"], total_ms), peer_values):
             ours.append(mine)
             theirs.append(other)
     for name, (ours, theirs) in rows.items():
         a, b = statistics.median(ours), statistics.median(theirs)
-        print(f"| {dtype} | {threads} | {name} | {a:.1f} ms | {b:.1f} ms | {b / a:.2f} |", flush=True)
-    print(f"| {dtype} | {threads} | caches and compute | {memory:.0f} MB | {peer.memory_mb:.0f} MB | {peer.memory_mb / memory:.2f} |", flush=True)
+        print(f"| {dtype} | {threads} | {name} | {a:.1f} ms | {b:.1f} ms | {b / a:.2f} | {min(theirs) / min(ours):.2f} |", flush=True)
+    print(f"| {dtype} | {threads} | caches and compute | {memory:.0f} MB | {peer.memory_mb:.0f} MB | {peer.memory_mb / memory:.2f} | |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=os.path.join(ROOT, "models", "base"))
+    parser.add_argument("--sotto", default=os.path.join(ROOT, "build", "sotto"), help="the command to measure")
     parser.add_argument("--types", default="f16,q8_0,q5_0")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--audio", default=os.path.join(ROOT, "models", "samples", "librivox", "sense_and_sensibility_01_austen_64kb-0870.wav"))
     args = parser.parse_args()
-    print("| weights | threads | what | sotto | pywhispercpp | ratio |\n|---|---|---|---|---|---|")
+    print("| weights | threads | what | sotto | pywhispercpp | ratio | ratio of best |\n|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for dtype in args.types.split(","):
             model = os.path.join(folder, f"model-{dtype}.bin")
-            subprocess.run([SOTTO, "convert", args.model, model, "--type", dtype, "--quiet"], check=True)
+            subprocess.run([args.sotto, "convert", args.model, model, "--type", dtype, "--quiet"], check=True)
             for threads in args.threads.split(","):
-                compare(model, dtype, int(threads), args.runs, args.audio, args.beam)
+                compare(args.sotto, model, dtype, int(threads), args.runs, args.audio, args.beam)
 
 
 if __name__ == "__main__":

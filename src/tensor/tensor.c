@@ -56,7 +56,8 @@ bool st_tensor_init(sotto_tensor *t, sotto_dtype dtype, int n_dims, const int64_
     int64_t count = 1;
     for (int a = 0; a < SOTTO_MAX_DIMS; a++) {
         t->dim[a] = a < n_dims ? dim[a] : 1;
-        if (!st_mul_i64(count, t->dim[a], &count))
+        /* a dimension of 0 counts as 1 here, so that no product of some of the dimensions overflows either */
+        if (t->dim[a] < 0 || !st_mul_i64(count, t->dim[a] > 0 ? t->dim[a] : 1, &count))
             return false;
     }
     const size_t row = sotto_dtype_row_bytes(dtype, t->dim[0]);

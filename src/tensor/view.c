@@ -43,7 +43,7 @@ sotto_tensor *sotto_view_slice(sotto_graph *g, sotto_tensor *x, int axis, int64_
     if (axis < 0 || axis >= SOTTO_MAX_DIMS || start < 0 || length < 0 || start > x->dim[axis] ||
         length > x->dim[axis] - start || start % block != 0 || length % block != 0)
         return st_graph_fail(g, SOTTO_E_ARGUMENT, "slice: elements %lld .. %lld of axis %d of %s", (long long)start,
-                             (long long)start + (long long)length, axis, st_tensor_shape_text(x, shape, sizeof shape));
+                             (long long)((uint64_t)start + (uint64_t)length), axis, st_tensor_shape_text(x, shape, sizeof shape));
     sotto_tensor *v = new_view(g, x, "slice");
     if (v->flags & ST_TENSOR_POISON)
         return v;
@@ -52,42 +52,36 @@ sotto_tensor *sotto_view_slice(sotto_graph *g, sotto_tensor *x, int axis, int64_
     return v;
 }
 
-/* Fits the new dimensions onto the old strides: runs of old dimensions that are contiguous among themselves may be split
- * or joined at will. False when a new dimension would cross a gap. */
+/* Fits the new dimensions onto the old strides: old dimensions that follow on without a gap form a run, which may be cut
+ * anew at will. False when a new dimension would cross a gap. There is at least one element. */
 static bool fit_strides(const sotto_tensor *x, const int64_t *dim, size_t *stride)
 {
-    int from = 0, to = 0;
-    while (to < SOTTO_MAX_DIMS) {
-        while (from < SOTTO_MAX_DIMS && x->dim[from] == 1)
-            from++;
-        if (from == SOTTO_MAX_DIMS) {
-            for (; to < SOTTO_MAX_DIMS; to++)
-                stride[to] = to > 0 ? stride[to - 1] * (size_t)dim[to - 1] : x->stride[0];
-            return true;
+    int64_t count[SOTTO_MAX_DIMS];
+    size_t step[SOTTO_MAX_DIMS];
+    int n = 0, to = 0;
+    for (int a = 0; a < SOTTO_MAX_DIMS; a++) {
+        if (x->dim[a] == 1)
+            continue;
+        if (n > 0 && x->stride[a] == step[n - 1] * (size_t)count[n - 1]) {
+            count[n - 1] *= x->dim[a];
+            continue;
         }
-        int64_t left = x->dim[from];
-        size_t step = x->stride[from++], end = step * (size_t)left;
-        while (to < SOTTO_MAX_DIMS && left > 0) {
-            stride[to] = step;
-            if (dim[to] > left) { /* needs the next old dimension to follow on without a gap */
-                while (from < SOTTO_MAX_DIMS && x->dim[from] == 1)
-                    from++;
-                if (from == SOTTO_MAX_DIMS || x->stride[from] != end)
-                    return false;
-                left *= x->dim[from];
-                end = x->stride[from] * (size_t)x->dim[from];
-                from++;
-                continue;
-            }
-            if (left % dim[to] != 0)
+        count[n] = x->dim[a];
+        step[n++] = x->stride[a];
+    }
+    size_t next = x->stride[0];
+    for (int r = 0; r < n; r++) {
+        next = step[r];
+        for (int64_t left = count[r]; left > 1; to++) {
+            if (to == SOTTO_MAX_DIMS || left % dim[to] != 0)
                 return false;
-            step *= (size_t)dim[to];
+            stride[to] = next;
+            next *= (size_t)dim[to];
             left /= dim[to];
-            to++;
-            if (left == 1)
-                break;
         }
     }
+    for (; to < SOTTO_MAX_DIMS; to++)
+        stride[to] = next;
     return true;
 }
 

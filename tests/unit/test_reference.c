@@ -1,0 +1,280 @@
+/* test_reference.c: the oracle against values worked out by hand, one operation a row. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sotto/backend.h"
+
+typedef struct bench {
+    sotto_backend *backend;
+    sotto_arena *arena;
+    sotto_graph *g;
+    sotto_plan *plan;
+    struct {
+        sotto_tensor *t;
+        const void *data;
+    } set[8];
+    int n_set;
+} bench;
+
+static sotto_tensor *given(bench *b, sotto_dtype t, int64_t d0, int64_t d1, int64_t d2, int64_t d3, const void *data)
+{
+    const int64_t dim[4] = {d0, d1, d2, d3};
+    b->set[b->n_set].t = sotto_graph_input(b->g, "in", t, 4, dim);
+    b->set[b->n_set].data = data;
+    return b->set[b->n_set++].t;
+}
+
+static sotto_tensor *f32(bench *b, int64_t d0, int64_t d1, const float *data)
+{
+    return given(b, SOTTO_F32, d0, d1, 1, 1, data);
+}
+
+static void begin(bench *b)
+{
+    const sotto_backend_options o = {.device = "reference"};
+    *b = (bench){0};
+    assert_int_equal(sotto_backend_open(&o, &b->backend, NULL), SOTTO_OK);
+    assert_int_equal(sotto_arena_create(b->backend, &b->arena, NULL), SOTTO_OK);
+    assert_int_equal(sotto_graph_create("hand", &b->g, NULL), SOTTO_OK);
+}
+
+static void run(bench *b, sotto_tensor *y, void *out)
+{
+    sotto_error err = {0};
+    sotto_graph_output(b->g, y, "y");
+    if (sotto_graph_finish(b->g, &err) != SOTTO_OK ||
+        sotto_plan_create_take(b->backend, b->arena, b->g, &b->plan, &err) != SOTTO_OK)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < b->n_set; i++)
+        assert_int_equal(sotto_plan_set(b->plan, b->set[i].t, 0, b->set[i].data, sotto_tensor_bytes(b->set[i].t), &err),
+                         SOTTO_OK);
+    assert_int_equal(sotto_plan_run(b->plan, NULL, &err), SOTTO_OK);
+    assert_int_equal(sotto_plan_get(b->plan, y, 0, out, sotto_tensor_bytes(y), &err), SOTTO_OK);
+    sotto_plan_free(b->plan);
+    sotto_arena_free(b->arena);
+    sotto_backend_free(b->backend);
+}
+
+static void is(bench *b, sotto_tensor *y, const float *want)
+{
+    float got[64];
+    const int64_t n = sotto_tensor_count(y);
+    run(b, y, got);
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabsf(got[i] - want[i]) <= 1e-6f * fabsf(want[i])) && got[i] != want[i] &&
+            !(isnan(got[i]) && isnan(want[i])))
+            fail_msg("[%lld]: %.9g, expected %.9g", (long long)i, got[i], want[i]);
+}
+
+static void linear_is_act_of_product_and_bias_plus_residual(void **state)
+{
+    (void)state;
+    const float x[] = {1, 2, 3, -1, 0, 1}, w[] = {1, 0, -1, 2, 1, 0}, bias[] = {1, -5}, residual[] = {10, 20, 30, 40};
+    bench b;
+    begin(&b);
+    /* rows of x times rows of w: -2 4; -2 -2; with the bias -1 -1; -1 -7 */
+    is(&b,
+       sotto_linear(b.g, f32(&b, 3, 2, x), f32(&b, 3, 2, w), f32(&b, 2, 1, bias), SOTTO_ACT_NONE,
+                    f32(&b, 2, 2, residual)),
+       (const float[]){9, 19, 29, 33});
+    begin(&b);
+    is(&b, sotto_linear(b.g, f32(&b, 3, 2, x), f32(&b, 3, 2, w), NULL, SOTTO_ACT_RELU, NULL),
+       (const float[]){0, 4, 0, 0});
+    begin(&b);
+    const float one[] = {1};
+    is(&b, sotto_linear(b.g, f32(&b, 1, 1, one), f32(&b, 1, 1, one), NULL, SOTTO_ACT_GELU, NULL),
+       (const float[]){0.841344746f});
+    begin(&b);
+    is(&b, sotto_linear(b.g, f32(&b, 1, 1, one), f32(&b, 1, 1, one), NULL, SOTTO_ACT_SILU, NULL),
+       (const float[]){0.731058579f});
+}
+
+static void matmul_broadcasts_its_second_source(void **state)
+{
+    (void)state;
+    const float a[] = {1, 2, 3, 4}, m[] = {1, 1, 1, -1, 0, 2};
+    bench b;
+    begin(&b);
+    /* a [2, 1, 2], b [3, 2] */
+    is(&b, sotto_matmul(b.g, given(&b, SOTTO_F32, 2, 1, 2, 1, a), f32(&b, 2, 3, m)),
+       (const float[]){3, -1, 4, 7, -1, 8});
+}
+
+static void conv_slides_over_time(void **state)
+{
+    (void)state;
+    const float x[] = {1, 10, 2, 20, 3, 30},
+                w[] = {1, 0, 0, 1, 2, 0}; /* kernel 3 of 2 channels: x0[t-1] + x1[t] + 2 x0[t+1] */
+    bench b;
+    begin(&b);
+    is(&b, sotto_conv_1d(b.g, f32(&b, 2, 3, x), f32(&b, 6, 1, w), NULL, 3, 1, 1, SOTTO_ACT_NONE, NULL),
+       (const float[]){14, 27, 32});
+    begin(&b);
+    is(&b, sotto_conv_1d(b.g, f32(&b, 2, 3, x), f32(&b, 6, 1, w), NULL, 3, 2, 1, SOTTO_ACT_NONE, NULL),
+       (const float[]){14, 32});
+    begin(&b);
+    is(&b, sotto_conv_1d(b.g, f32(&b, 2, 3, x), f32(&b, 6, 1, w), NULL, 3, 1, 0, SOTTO_ACT_NONE, NULL),
+       (const float[]){27});
+}
+
+static void norms_scale_to_unit_size(void **state)
+{
+    (void)state;
+    const float x[] = {1, 3}, w[] = {2, 3}, shift[] = {10, 20}, y[] = {3, 4};
+    bench b;
+    begin(&b);
+    is(&b, sotto_layer_norm(b.g, f32(&b, 2, 1, x), f32(&b, 2, 1, w), f32(&b, 2, 1, shift), 0), (const float[]){8, 23});
+    begin(&b);
+    is(&b, sotto_layer_norm(b.g, f32(&b, 2, 1, x), f32(&b, 2, 1, w), f32(&b, 2, 1, shift), 3),
+       (const float[]){9, 21.5f});
+    begin(&b);
+    is(&b, sotto_rms_norm(b.g, f32(&b, 2, 1, y), f32(&b, 2, 1, w), 0), (const float[]){1.69705627f, 3.39411255f});
+}
+
+static void softmax_of_nothing_is_zero(void **state)
+{
+    (void)state;
+    const float ln[] = {0, 0.693147181f, 0, 0},
+                mask[] = {0, 0, -INFINITY, 0, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    const float x[] = {0, 0.693147181f, 0, 0, 1, 2, 3, 4};
+    bench b;
+    begin(&b);
+    is(&b, sotto_softmax(b.g, f32(&b, 4, 1, ln), NULL, 2), (const float[]){1.f / 7, 4.f / 7, 1.f / 7, 1.f / 7});
+    begin(&b);
+    is(&b, sotto_softmax(b.g, f32(&b, 4, 2, x), f32(&b, 4, 2, mask), 1),
+       (const float[]){.25f, .5f, 0, .25f, 0, 0, 0, 0});
+    begin(&b);
+    const float nan[] = {NAN, -INFINITY};
+    is(&b, sotto_softmax(b.g, f32(&b, 2, 1, nan), NULL, 1), (const float[]){NAN, NAN});
+}
+
+static void attention_weighs_values(void **state)
+{
+    (void)state;
+    const float q[] = {1, 1, 1}, k[] = {0, 0.693147181f}, v[] = {3, 6};
+    bench b;
+    begin(&b);
+    sotto_tensor *tk = given(&b, SOTTO_F32, 1, 1, 2, 1, k), *tv = given(&b, SOTTO_F32, 1, 1, 2, 1, v);
+    /* three queries, two keys: the first sees nothing, the second one key, the third weighs 1 : 2 */
+    is(&b, sotto_attention(b.g, given(&b, SOTTO_F32, 1, 1, 3, 1, q), tk, tv, 1, true), (const float[]){0, 3, 5});
+    begin(&b);
+    tk = given(&b, SOTTO_F32, 1, 1, 2, 1, k), tv = given(&b, SOTTO_F32, 1, 1, 2, 1, v);
+    is(&b, sotto_attention(b.g, given(&b, SOTTO_F32, 1, 3, 1, 1, q), tk, tv, 1, false), (const float[]){5, 5, 5});
+}
+
+static void cache_attention_clamps_its_lists(void **state)
+{
+    (void)state;
+    const float q[] = {1, 1, 1, 1}, k[] = {0, 0.693147181f, 0}, v[] = {3, 6, 9};
+    const int32_t base[] = {0, 1, -3, 9}, n_kv[] = {2, 99, 0, 1}, index[] = {2, 0, -5, 77, 1, 1};
+    bench b;
+    begin(&b);
+    sotto_tensor *tk = given(&b, SOTTO_F32, 1, 1, 3, 1, k), *tv = given(&b, SOTTO_F32, 1, 1, 3, 1, v);
+    sotto_tensor *tq = given(&b, SOTTO_F32, 1, 1, 4, 1, q), *tb = given(&b, SOTTO_I32, 4, 1, 1, 1, base);
+    sotto_tensor *tn = given(&b, SOTTO_I32, 4, 1, 1, 1, n_kv);
+    /* ranges: cells 0 1; 1 2 (cut); none; none (past the end) */
+    is(&b, sotto_cache_attention(b.g, tq, tk, tv, NULL, tb, tn, 1), (const float[]){5, 7, 0, 0});
+    begin(&b);
+    tk = given(&b, SOTTO_F32, 1, 1, 3, 1, k), tv = given(&b, SOTTO_F32, 1, 1, 3, 1, v);
+    tq = given(&b, SOTTO_F32, 1, 1, 4, 1, q), tb = given(&b, SOTTO_I32, 4, 1, 1, 1, base),
+    tn = given(&b, SOTTO_I32, 4, 1, 1, 1, n_kv);
+    /* lists [2, 3]: cells 2 0; list 1, cells 77 -> 2, 1, 1; none; list 9 -> 1, cell 77 -> 2 */
+    is(&b, sotto_cache_attention(b.g, tq, tk, tv, given(&b, SOTTO_I32, 3, 2, 1, 1, index), tb, tn, 1),
+       (const float[]){6, (9 + 2 * 6 + 2 * 6) / 5.f, 0, 9});
+}
+
+static void rows_outside_are_zero_or_skipped(void **state)
+{
+    (void)state;
+    const float table[] = {1, 2, 3, 4, 5, 6}, x[] = {7, 8, 9, 10, 11, 12};
+    const int32_t rows[] = {2, -1, 0, 3}, to[] = {1, 3, 0};
+    bench b;
+    begin(&b);
+    is(&b, sotto_get_rows(b.g, f32(&b, 2, 3, table), given(&b, SOTTO_I32, 4, 1, 1, 1, rows)),
+       (const float[]){5, 6, 0, 0, 1, 2, 0, 0});
+    begin(&b);
+    sotto_tensor *y = sotto_set_rows(b.g, f32(&b, 2, 3, table), given(&b, SOTTO_I32, 3, 1, 1, 1, to), f32(&b, 2, 3, x));
+    is(&b, y, (const float[]){11, 12, 7, 8, 5, 6});
+}
+
+static void copies_convert(void **state)
+{
+    (void)state;
+    const float x[] = {1.75f, -1.75f, 3e9f, NAN, 1.0009765625f, 65520.0f};
+    bench b;
+    begin(&b);
+    int32_t i[6];
+    run(&b, sotto_copy(b.g, f32(&b, 6, 1, x), SOTTO_I32), i);
+    assert_memory_equal(i, ((const int32_t[]){1, -1, INT32_MAX, 0, 1, 65520}), sizeof i);
+    begin(&b);
+    uint16_t h[6];
+    run(&b, sotto_copy(b.g, f32(&b, 6, 1, x), SOTTO_F16), h);
+    assert_int_equal(h[0], 0x3f00);
+    assert_int_equal(h[1], 0xbf00);
+    assert_int_equal(h[2], 0x7c00);
+    assert_int_equal(h[4], 0x3c01);
+    assert_int_equal(h[5], 0x7c00);
+    begin(&b);
+    const int axis[4] = {1, 0, 2, 3};
+    is(&b, sotto_copy(b.g, sotto_view_permute(b.g, f32(&b, 3, 2, (const float[]){1, 2, 3, 4, 5, 6}), axis), SOTTO_F32),
+       (const float[]){1, 4, 2, 5, 3, 6});
+    begin(&b);
+    is(&b, sotto_concat(b.g, f32(&b, 1, 2, (const float[]){1, 2}), f32(&b, 2, 2, (const float[]){3, 4, 5, 6}), 0),
+       (const float[]){1, 3, 4, 2, 5, 6});
+}
+
+static void elements(void **state)
+{
+    (void)state;
+    const float x[] = {-2, 0, 0.5f, 3}, y[] = {10, 20};
+    bench b;
+#define ELEMENTS(call, ...)                         \
+    do {                                            \
+        begin(&b);                                  \
+        sotto_tensor *a = f32(&b, 4, 1, x);         \
+        is(&b, call, (const float[]){__VA_ARGS__}); \
+    } while (0)
+    ELEMENTS(sotto_scale(b.g, a, 2, 1), -3, 1, 2, 7);
+    ELEMENTS(sotto_gelu(b.g, a), -0.0455002639f, 0, 0.345731231f, 2.99595031f);
+    ELEMENTS(sotto_silu(b.g, a), -0.238405844f, 0, 0.311229666f, 2.85772238f);
+    ELEMENTS(sotto_relu(b.g, a), 0, 0, 0.5f, 3);
+    ELEMENTS(sotto_sigmoid(b.g, a), 0.119202922f, 0.5f, 0.622459331f, 0.952574127f);
+    ELEMENTS(sotto_tanh(b.g, a), -0.96402758f, 0, 0.462117157f, 0.995054754f);
+    ELEMENTS(sotto_log10(b.g, a, 0.01f), -2, -2, -0.301029996f, 0.477121255f);
+    ELEMENTS(sotto_power(b.g, a), 4.25f, 9);
+#undef ELEMENTS
+    begin(&b);
+    sotto_tensor *columns = f32(&b, 2, 2, x);
+    is(&b, sotto_add(b.g, columns, f32(&b, 2, 1, y)), (const float[]){8, 20, 10.5f, 23});
+    begin(&b);
+    columns = f32(&b, 2, 2, x);
+    is(&b, sotto_mul(b.g, columns, f32(&b, 1, 2, y)), (const float[]){-20, 0, 10, 60});
+    begin(&b);
+    const float rows[] = {1, 5, 5, NAN, NAN, -1, NAN, NAN, NAN, -INFINITY, -INFINITY, -INFINITY};
+    int32_t best[4];
+    run(&b, sotto_argmax(b.g, f32(&b, 3, 4, rows)), best);
+    assert_memory_equal(best, ((const int32_t[]){1, 2, 0, 0}), sizeof best);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_is_act_of_product_and_bias_plus_residual),
+        cmocka_unit_test(matmul_broadcasts_its_second_source),
+        cmocka_unit_test(conv_slides_over_time),
+        cmocka_unit_test(norms_scale_to_unit_size),
+        cmocka_unit_test(softmax_of_nothing_is_zero),
+        cmocka_unit_test(attention_weighs_values),
+        cmocka_unit_test(cache_attention_clamps_its_lists),
+        cmocka_unit_test(rows_outside_are_zero_or_skipped),
+        cmocka_unit_test(copies_convert),
+        cmocka_unit_test(elements),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -342,7 +342,9 @@ static sotto_status put_metadata(ct2 *c, int encoder_layers, int decoder_layers,
     ST_TRY(put_heads(c, "whisper.n_text_head", "decoder/num_heads", err));
     ST_TRY(st_model_put_int(f, "whisper.n_text_layer", decoder_layers, err));
     ST_TRY(put_dim(c, "whisper.n_mels", "encoder/conv1/weight", 1, err));
-    if (st_model_has_sibling(f, "config.json")) {
+    bool found;
+    ST_TRY(st_model_has_sibling(f, "config.json", &found, err));
+    if (found) {
         json_t *config;
         ST_TRY(st_json_sibling(f, "config.json", &config, err));
         const sotto_status status = st_put_alignment_heads(f, json_object_get(config, "alignment_heads"), err);

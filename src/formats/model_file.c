@@ -133,14 +133,17 @@ const char *st_model_sibling(sotto_model_file *file, const char *name)
     return path;
 }
 
-bool st_model_has_sibling(sotto_model_file *file, const char *name)
+sotto_status st_model_has_sibling(sotto_model_file *file, const char *name, bool *found, sotto_error *err)
 {
+    *found = false;
     if (!file->folder)
-        return false;
+        return SOTTO_OK;
     char *joined = st_path_join(file->folder, name);
-    const bool found = joined && st_path_kind_of(joined) == ST_PATH_FILE;
+    if (!joined)
+        return st_fail_memory(err, strlen(file->folder) + strlen(name), "a path");
+    *found = st_path_kind_of(joined) == ST_PATH_FILE;
     st_free(joined);
-    return found;
+    return SOTTO_OK;
 }
 
 /* ---- opening ---- */
@@ -204,12 +207,16 @@ static sotto_status open_path(sotto_model_file *file, const char *path, sotto_er
         return st_fail_memory(err, strlen(path), "the path of a model");
     const char *weights = path;
     if (is_folder) {
-        const char *name = NULL;
-        for (int i = 0; st_folder_weights[i] && !name; i++)
-            name = st_model_has_sibling(file, st_folder_weights[i]) ? st_folder_weights[i] : NULL;
-        if (!name)
+        bool found = false;
+        int i = 0;
+        for (; st_folder_weights[i]; i++) {
+            ST_TRY(st_model_has_sibling(file, st_folder_weights[i], &found, err));
+            if (found)
+                break;
+        }
+        if (!found)
             return st_sniff_folder_fail(file, err);
-        weights = st_model_sibling(file, name);
+        weights = st_model_sibling(file, st_folder_weights[i]);
         if (!weights)
             return st_fail_memory(err, strlen(path), "the path of a model");
     }

@@ -73,8 +73,8 @@ sotto_status st_model_open_bytes(const void *data, size_t size, const char *name
 sotto_status st_model_map(sotto_model_file *file, const char *path, const uint8_t **data, size_t *size, sotto_error *err);
 /* "folder/name" in the arena; NULL without memory. A file in memory has no folder: then *name itself is no path. */
 const char *st_model_sibling(sotto_model_file *file, const char *name);
-/* True when the model has a folder and the folder has a file of that name. */
-bool st_model_has_sibling(sotto_model_file *file, const char *name);
+/* *found: the model has a folder and the folder has a file of that name. Fails without memory only. */
+sotto_status st_model_has_sibling(sotto_model_file *file, const char *name, bool *found, sotto_error *err);
 
 /* ---- filling ---- */
 

@@ -181,7 +181,9 @@ static sotto_status put_config(sotto_model_file *file, const json_t *config, boo
 
 static sotto_status put_generation(sotto_model_file *file, sotto_error *err)
 {
-    if (!st_model_has_sibling(file, "generation_config.json"))
+    bool found;
+    ST_TRY(st_model_has_sibling(file, "generation_config.json", &found, err));
+    if (!found)
         return SOTTO_OK;
     json_t *generation;
     ST_TRY(st_json_sibling(file, "generation_config.json", &generation, err));
@@ -193,7 +195,9 @@ static sotto_status put_generation(sotto_model_file *file, sotto_error *err)
 /* Without config.json (a file in memory) tensors are all there is. */
 static sotto_status put_metadata(sotto_model_file *file, sotto_error *err)
 {
-    if (!st_model_has_sibling(file, "config.json"))
+    bool found;
+    ST_TRY(st_model_has_sibling(file, "config.json", &found, err));
+    if (!found)
         return SOTTO_OK;
     json_t *config;
     ST_TRY(st_json_sibling(file, "config.json", &config, err));

@@ -57,7 +57,8 @@ sotto_status st_sniff_fail(const uint8_t *data, size_t size, sotto_error *err)
 
 sotto_status st_sniff_folder_fail(sotto_model_file *file, sotto_error *err)
 {
-    const bool pickle = st_model_has_sibling(file, "pytorch_model.bin");
+    bool pickle;
+    ST_TRY(st_model_has_sibling(file, "pytorch_model.bin", &pickle, err));
     return st_fail(err, SOTTO_E_NOT_FOUND, "%s: the folder has none of %s, %s or %s%s", file->path, st_folder_weights[0],
                    st_folder_weights[1], st_folder_weights[2],
                    pickle ? " (its pytorch_model.bin is a Python pickle, which is not read: convert it to safetensors)" : "");

@@ -182,9 +182,12 @@ sotto_status st_put_tokens(sotto_model_file *file, sotto_error *err)
         {"vocab.json", from_object},
         {"tokenizer.json", from_object},
     };
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-        if (st_model_has_sibling(file, sources[i].name))
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        bool found;
+        ST_TRY(st_model_has_sibling(file, sources[i].name, &found, err));
+        if (found)
             return sources[i].read(file, sources[i].name, err);
+    }
     if (!file->folder) /* in memory there is nothing beside the weights */
         return SOTTO_OK;
     return st_fail(err, SOTTO_E_NOT_FOUND, "the folder has none of vocabulary.json, vocabulary.txt, vocab.json or tokenizer.json");

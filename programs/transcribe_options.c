@@ -38,7 +38,7 @@ const cli_option transcribe_options[] = {
     {"without-timestamps", NULL, CLI_FLAG, AT(without_timestamps), NULL, NULL, 0, 0, NULL,
      "ask the model for text only; a segment is then a whole window"},
 
-    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL, "0 = as many as there are cores"},
+    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL, "0 = as many as there are cores; of more, twice the cores are used"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
     {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL, "force an instruction set: portable v2 v3 v4 vnni neon"},
     {"no-gpu", "-ng", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: this version computes on the CPU"},

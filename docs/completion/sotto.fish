@@ -20,7 +20,7 @@ complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l output-json -d 
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l output-json-full -d 'same as -f json-full'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l no-timestamps -d 'print plain text, one line a segment (decoding stays the same)'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l without-timestamps -d 'ask the model for text only; a segment is then a whole window'
-complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l threads -r -d '0 = as many as there are cores'
+complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l threads -r -d '0 = as many as there are cores; of more, twice the cores are used'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l device -r -d 'a device of `sotto devices`'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l cpu -r -d 'force an instruction set: portable v2 v3 v4 vnni neon'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l no-gpu -d 'accepted: this version computes on the CPU'

@@ -42,7 +42,7 @@ _sotto()
             '--output-json-full[same as -f json-full]' \
             '--no-timestamps[print plain text, one line a segment (decoding stays the same)]' \
             '--without-timestamps[ask the model for text only; a segment is then a whole window]' \
-            '--threads[0 = as many as there are cores]:value:_files' \
+            '--threads[0 = as many as there are cores; of more, twice the cores are used]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
             '--cpu[force an instruction set\: portable v2 v3 v4 vnni neon]:value:_files' \
             '--no-gpu[accepted\: this version computes on the CPU]' \

@@ -28,6 +28,7 @@ struct st_pool {
     event barrier; /* counts barriers passed */
     _Alignas(64) _Atomic int arrived;
     int n_threads;
+    int spins; /* before a waiter sleeps: none when threads outnumber cores, since the one waited for needs the core */
     bool quit; /* written before start.value is raised */
     void (*fn)(void *arg, int thread);
     void *arg;
@@ -63,9 +64,9 @@ static void event_destroy(event *e)
 }
 
 /* Returns once the value is no longer `seen`. */
-static void event_wait(event *e, uint32_t seen)
+static void event_wait(event *e, uint32_t seen, int spins)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < spins; i++) {
         if (atomic_load_explicit(&e->value, memory_order_acquire) != seen)
             return;
         pause_cpu();
@@ -97,7 +98,7 @@ void st_pool_barrier(st_pool *pool)
         atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed); /* before anyone can come to the next barrier */
         event_raise(&pool->barrier);
     } else {
-        event_wait(&pool->barrier, seen);
+        event_wait(&pool->barrier, seen, pool->spins);
     }
 }
 
@@ -106,7 +107,7 @@ static void worker_main(void *p)
     worker *w = p;
     st_pool *pool = w->pool;
     for (uint32_t seen = 0;; seen++) {
-        event_wait(&pool->start, seen);
+        event_wait(&pool->start, seen, pool->spins);
         if (pool->quit)
             return;
         pool->fn(pool->arg, w->thread);
@@ -131,6 +132,7 @@ st_pool *st_pool_create(int n_threads)
     if (!event_init(&pool->barrier))
         goto no_barrier;
     atomic_init(&pool->arrived, 0);
+    pool->spins = n_threads > st_thread_cores() ? 0 : SPINS;
     /* workers read n_threads only after the first region starts, so it may still shrink here */
     pool->n_threads = 1;
     for (int i = 1; i < n_threads; i++) {

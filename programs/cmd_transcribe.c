@@ -219,6 +219,10 @@ static sotto_status detect(job *j, st_audio *audio, sotto_error *err)
         have += n - drop;
     }
     int best = 0;
+    if (status == SOTTO_OK && have == 0) {
+        status = SOTTO_E_FORMAT;
+        cli_fail(err, status, "no sound from %.3f s on, so no language can be told", j->options.offset);
+    }
     if (status == SOTTO_OK)
         status = sotto_whisper_detect_language(j->session, pcm, (int64_t)(have < want ? have : want), p, &best, err);
     if (status == SOTTO_OK)
@@ -267,6 +271,19 @@ static void print_timings(const job *j)
             (double)t.mel_bytes * mb, (double)t.encode_bytes * mb, (double)t.decode_bytes * mb, cli_peak_rss_mb());
 }
 
+/* Whether a sentence holds the input's name; bytes of it that are no UTF-8 are '?' there. */
+static bool names_input(const char *text, const char *input)
+{
+    for (; *text; text++) {
+        size_t i = 0;
+        while (input[i] && (text[i] == input[i] || text[i] == '?'))
+            i++;
+        if (!input[i])
+            return true;
+    }
+    return false;
+}
+
 static void do_input(job *j, size_t i)
 {
     const char *input = j->inputs->item[i];
@@ -297,7 +314,7 @@ static void do_input(job *j, size_t i)
     st_audio_close(audio);
     if (status != SOTTO_OK && !cli_interrupted()) {
         /* Errors of the audio and of files name the file already. */
-        const bool named = strncmp(err.text, input, strlen(input)) == 0 || strcmp(input, "-") == 0 || strstr(err.text, input);
+        const bool named = strcmp(input, "-") == 0 || names_input(err.text, input);
         cli_say(&j->progress, "%s%s%s", named ? "" : input, named ? "" : ": ", err.text);
         j->failed = true;
     }
@@ -322,6 +339,8 @@ static int load(job *j)
         sotto_whisper_model_get_info(j->model, &j->info);
         status = sotto_whisper_session_create(j->model, &so, &j->session, &err);
     }
+    if (status == SOTTO_OK) /* options that this model cannot take, before any recording is opened */
+        status = sotto_whisper_begin(j->session, &j->options, &err);
     free(path);
     if (status == SOTTO_OK)
         return CLI_OK;

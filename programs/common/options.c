@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/terminal.h"
+
 bool cli_word_at(const char *words, size_t n, const char **start, size_t *length)
 {
     const char *p = words ? words : "";
@@ -111,7 +113,7 @@ int cli_usage(const cli_command *command, const char *fmt, ...)
     va_start(args, fmt);
     cli_usage_line(command, stderr);
     fprintf(stderr, "sotto %s: ", command->name);
-    vfprintf(stderr, fmt, args);
+    cli_vmessage(fmt, args);
     fprintf(stderr, "\n");
     va_end(args);
     return CLI_USAGE;

@@ -4,10 +4,13 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/text.h"
 
 /* A signal handler has no other place to leave its mark. */
 static volatile sig_atomic_t signal_seen;
@@ -93,13 +96,31 @@ void cli_progress_clear(cli_progress *p)
     }
 }
 
+void cli_vmessage(const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *raw = n > 0 ? malloc((size_t)n + 1) : NULL;
+    if (raw) {
+        cli_text text = {0};
+        vsnprintf(raw, (size_t)n + 1, fmt, args);
+        cli_text_utf8(&text, raw, (size_t)n);
+        if (text.data)
+            fwrite(text.data, 1, text.size, stderr);
+        cli_text_free(&text);
+    }
+    free(raw);
+}
+
 void cli_say(cli_progress *progress, const char *fmt, ...)
 {
     va_list args;
     cli_progress_clear(progress);
     va_start(args, fmt);
     fprintf(stderr, "sotto: ");
-    vfprintf(stderr, fmt, args);
+    cli_vmessage(fmt, args);
     fprintf(stderr, "\n");
     va_end(args);
 }

@@ -2,6 +2,7 @@
 #ifndef SOTTO_PROGRAMS_TERMINAL_H
 #define SOTTO_PROGRAMS_TERMINAL_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,5 +41,8 @@ int cli_interrupted_exit(void);
 
 double cli_now(void); /* seconds of a steady clock */
 double cli_peak_rss_mb(void);
+
+/* To stderr. Names come into messages with any bytes: those that are no UTF-8 are replaced. */
+void cli_vmessage(const char *fmt, va_list args);
 
 #endif

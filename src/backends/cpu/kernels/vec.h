@@ -15,7 +15,16 @@
 #include <string.h>
 
 #define INL static inline __attribute__((always_inline, unused))
-#if defined(__clang__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer) || __has_feature(thread_sanitizer)
+#define ST_CHECKED_BUILD
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ST_CHECKED_BUILD
+#endif
+#if defined(ST_CHECKED_BUILD)
+#define UNROLL /* every access is checked: unrolled, a kernel takes the compiler minutes */
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 64")

@@ -12,4 +12,4 @@ model=$(find "$work" -type f -name '*.bin' | head -n 1)
 # Three seconds of a quiet buzz: valgrind has no AVX-512, so the level is v3.
 .venv/bin/python -c 'import sys; sys.stdout.buffer.write((b"\x10" * 80 + b"\xf0" * 80) * 300)' >"$work/buzz.raw"
 valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect \
-    "$build"/sotto transcribe --cpu v3 --threads 2 --language en --beam-size 2 --temperature-inc 0 --raw s8:16000:1 -m "$model" "$work/buzz.raw"
+    "$build"/sotto transcribe --cpu v3 --threads 2 --language en --beam-size 2 --audio-ctx 150 --temperature-inc 0 --raw s8:16000:1 -m "$model" "$work/buzz.raw"

@@ -42,8 +42,8 @@ sotto_tensor *sotto_view_slice(sotto_graph *g, sotto_tensor *x, int axis, int64_
     const int64_t block = axis == 0 ? sotto_dtype_block(x->dtype) : 1;
     if (axis < 0 || axis >= SOTTO_MAX_DIMS || start < 0 || length < 0 || start > x->dim[axis] ||
         length > x->dim[axis] - start || start % block != 0 || length % block != 0)
-        return st_graph_fail(g, SOTTO_E_ARGUMENT, "slice: elements %lld .. %lld of axis %d of %s", (long long)start,
-                             (long long)((uint64_t)start + (uint64_t)length), axis, st_tensor_shape_text(x, shape, sizeof shape));
+        return st_graph_fail(g, SOTTO_E_ARGUMENT, "slice: %lld elements from %lld on along axis %d of %s",
+                             (long long)length, (long long)start, axis, st_tensor_shape_text(x, shape, sizeof shape));
     sotto_tensor *v = new_view(g, x, "slice");
     if (v->flags & ST_TENSOR_POISON)
         return v;

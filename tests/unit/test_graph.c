@@ -323,7 +323,7 @@ static void misuse_is_named(void **state)
         {gelu_null, "gelu: source 0 is NULL"},
         {power_odd, "power"},
         {argmax_empty, "argmax"},
-        {slice_range, "slice: elements 3 .. 5 of axis 1 of [4, 3]"},
+        {slice_range, "slice: 2 elements from 3 on along axis 1 of [4, 3]"},
         {slice_blocks, "slice"},
         {reshape_count, "reshape"},
         {permute_twice, "permute"},

@@ -278,6 +278,31 @@ static void nothing_outside_offset_and_duration_is_heard(void **state)
     }
 }
 
+/* Says one word after a time stamp far behind the window's end. */
+static void late_word(fake_net *n, int window, const int32_t *history, int length, float *logits)
+{
+    (void)n;
+    (void)window;
+    int so_far = length;
+    sampled(vocab, history, &so_far);
+    const int32_t all[] = {stamp(vocab, 400), A, stamp(vocab, 700), vocab->eot};
+    want(logits, all[so_far < 3 ? so_far : 3]);
+}
+
+/* B24, B45: a time that is brought back into the window is not brought back to before its start. */
+static void times_behind_the_window_are_brought_into_it(void **state)
+{
+    (void)state;
+    options.offset = 5;
+    options.duration = 1;
+    options.max_initial_timestamp = -1;
+    start(late_word);
+    transcribe(4000);
+    assert_int_equal(st_longform_count(lf), 1);
+    const sotto_whisper_segment *s = st_longform_segment(lf, 0);
+    assert_true(s->start == 5.0 && s->end == 6.0);
+}
+
 /* B25: 77 s of speech are the same words with and without timestamps. */
 static void hiding_timestamps_loses_nothing(void **state)
 {
@@ -651,6 +676,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(empty_audio_gives_no_segments, setup, teardown),
         cmocka_unit_test_setup_teardown(pieces_wait_for_whole_windows, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_outside_offset_and_duration_is_heard, setup, teardown),
+        cmocka_unit_test_setup_teardown(times_behind_the_window_are_brought_into_it, setup, teardown),
         cmocka_unit_test_setup_teardown(hiding_timestamps_loses_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(max_tokens_splits_and_loses_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(silence_is_skipped_and_does_not_choose_the_language, setup, teardown),

@@ -25,10 +25,11 @@ sotto_status st_results_reset(st_results *r, sotto_error *err)
 /* Inside what is heard, after the segment before, and with a length where text and time allow. */
 static void place(const st_results *r, const st_slice *slice, double limit, sotto_whisper_segment *s)
 {
-    s->end = fmax(fmin(slice->stop, limit), r->last_stop);
-    s->start = fmax(slice->start, r->last_stop);
+    const double first = fmax(r->last_stop, s->seek); /* the first window may begin at an offset */
+    s->end = fmax(fmin(slice->stop, limit), first);
+    s->start = fmax(slice->start, first);
     if (s->start > s->end || (s->start == s->end && slice->start < slice->stop))
-        s->start = r->last_stop < s->end ? fmax(r->last_stop, s->end - (slice->stop - slice->start)) : s->end;
+        s->start = first < s->end ? fmax(first, s->end - (slice->stop - slice->start)) : s->end;
 }
 
 static sotto_status copy_tokens(st_results *r, const st_slicer *slicer, const st_slice *slice, const st_decode_result *window,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "common/terminal.h"
 
 static int run(const cli_command *command, int argc, char **argv)
 {
@@ -36,7 +37,8 @@ int main(int argc, char **argv)
         name = "version";
     const cli_command *command = cli_command_find(name);
     if (!command) {
-        fprintf(stderr, "usage: sotto COMMAND [options] ...\nsotto: unknown command \"%s\" (see sotto --help)\n", argv[1]);
+        fprintf(stderr, "usage: sotto COMMAND [options] ...\n");
+        cli_say(NULL, "unknown command \"%s\" (see sotto --help)", argv[1]);
         return CLI_USAGE;
     }
     return run(command, argc - 2, argv + 2);

@@ -101,7 +101,7 @@ static int usage_error(const cli_command *command, FILE *out, const char *fmt, .
     va_start(args, fmt);
     cli_usage_line(command, out);
     fprintf(out, "sotto %s: ", command->name);
-    vfprintf(out, fmt, args);
+    cli_vmessage(out, fmt, args);
     fprintf(out, "\n");
     va_end(args);
     return CLI_USAGE;
@@ -113,7 +113,7 @@ int cli_usage(const cli_command *command, const char *fmt, ...)
     va_start(args, fmt);
     cli_usage_line(command, stderr);
     fprintf(stderr, "sotto %s: ", command->name);
-    cli_vmessage(fmt, args);
+    cli_vmessage(stderr, fmt, args);
     fprintf(stderr, "\n");
     va_end(args);
     return CLI_USAGE;

@@ -96,7 +96,7 @@ void cli_progress_clear(cli_progress *p)
     }
 }
 
-void cli_vmessage(const char *fmt, va_list args)
+void cli_vmessage(FILE *out, const char *fmt, va_list args)
 {
     va_list again;
     va_copy(again, args);
@@ -108,7 +108,7 @@ void cli_vmessage(const char *fmt, va_list args)
         vsnprintf(raw, (size_t)n + 1, fmt, args);
         cli_text_utf8(&text, raw, (size_t)n);
         if (text.data)
-            fwrite(text.data, 1, text.size, stderr);
+            fwrite(text.data, 1, text.size, out);
         cli_text_free(&text);
     }
     free(raw);
@@ -120,7 +120,7 @@ void cli_say(cli_progress *progress, const char *fmt, ...)
     cli_progress_clear(progress);
     va_start(args, fmt);
     fprintf(stderr, "sotto: ");
-    cli_vmessage(fmt, args);
+    cli_vmessage(stderr, fmt, args);
     fprintf(stderr, "\n");
     va_end(args);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "sotto/base.h"
 
@@ -42,7 +43,7 @@ int cli_interrupted_exit(void);
 double cli_now(void); /* seconds of a steady clock */
 double cli_peak_rss_mb(void);
 
-/* To stderr. Names come into messages with any bytes: those that are no UTF-8 are replaced. */
-void cli_vmessage(const char *fmt, va_list args);
+/* Names come into messages with any bytes: those that are no UTF-8 are replaced. */
+void cli_vmessage(FILE *out, const char *fmt, va_list args);
 
 #endif

@@ -283,6 +283,8 @@ static void late_word(fake_net *n, int window, const int32_t *history, int lengt
 {
     (void)n;
     (void)window;
+    if (history[length - 1] == vocab->sot)
+        return;
     int so_far = length;
     sampled(vocab, history, &so_far);
     const int32_t all[] = {stamp(vocab, 400), A, stamp(vocab, 700), vocab->eot};

@@ -118,8 +118,33 @@ static void test_create(void **state)
     }
 }
 
+static void count(void *arg, int thread)
+{
+    ((int *)arg)[16 * thread]++;
+}
+
+/* R16 of the reported faults: tiny regions of pools of different sizes in turn, more threads than cores among them. */
+static void test_many_small_regions(void **state)
+{
+    (void)state;
+    enum { REGIONS = 3000, SIZES = 4 };
+    static const int sizes[SIZES] = {1, 2, 3, 7};
+    st_pool *pools[SIZES];
+    int calls[SIZES][16 * 7] = {{0}};
+    for (int k = 0; k < SIZES; k++)
+        assert_non_null(pools[k] = st_pool_create(sizes[k]));
+    for (int i = 0; i < REGIONS * SIZES; i++)
+        st_pool_run(pools[i % SIZES], count, calls[i % SIZES]);
+    for (int k = 0; k < SIZES; k++) {
+        for (int t = 0; t < st_pool_threads(pools[k]); t++)
+            assert_int_equal(calls[k][16 * t], REGIONS);
+        st_pool_free(pools[k]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_work), cmocka_unit_test(test_create), cmocka_unit_test(test_pool)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_work), cmocka_unit_test(test_create), cmocka_unit_test(test_pool),
+                                       cmocka_unit_test(test_many_small_regions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,14 +65,11 @@ static void use_meta(const sotto_model_file *f, int64_t index)
     }
 }
 
-void fuzz_model(const uint8_t *data, size_t size, const char *folder)
+static void use_model(sotto_model_file *f, sotto_status status, const sotto_error *err)
 {
-    sotto_error err = {0};
-    sotto_model_file *f;
-    const sotto_status status = st_model_open_bytes(data, size, "fuzz", folder, &f, &err);
     FUZZ_CHECK((status == SOTTO_OK) == (f != NULL));
     if (!f) {
-        FUZZ_CHECK(err.code == status && err.text[0]);
+        FUZZ_CHECK(err->code == status && err->text[0]);
         return;
     }
     for (int64_t i = 0; i < sotto_model_tensor_count(f); i++)
@@ -80,4 +77,20 @@ void fuzz_model(const uint8_t *data, size_t size, const char *folder)
     for (int64_t i = 0; i < sotto_meta_count(f); i++)
         use_meta(f, i);
     sotto_model_file_free(f);
+}
+
+void fuzz_model(const uint8_t *data, size_t size, const char *folder)
+{
+    sotto_error err = {0};
+    sotto_model_file *f;
+    const sotto_status status = st_model_open_bytes(data, size, "fuzz", folder, &f, &err);
+    use_model(f, status, &err);
+}
+
+void fuzz_model_path(const char *path)
+{
+    sotto_error err = {0};
+    sotto_model_file *f;
+    const sotto_status status = sotto_model_file_open(path, &f, &err);
+    use_model(f, status, &err);
 }

@@ -7,5 +7,7 @@
 
 /* Opens the bytes; reads every tensor's first and last row and all metadata. `folder` as for st_model_open_bytes. */
 void fuzz_model(const uint8_t *data, size_t size, const char *folder);
+/* The same of a file or folder. */
+void fuzz_model_path(const char *path);
 
 #endif

@@ -105,6 +105,44 @@ static void neighbours_merge_and_the_best_fit_is_taken(void **state)
     assert_int_equal(place(grown, 3), 96);
 }
 
+/* Three that die at different times leave one hole, whatever their order. */
+static void holes_merge_in_any_order(void **state)
+{
+    (void)state;
+    static const int orders[6][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+    for (int o = 0; o < 6; o++) {
+        st_plan_item items[] = {item(16, 0, orders[o][0]),
+                                item(16, 0, orders[o][1]),
+                                item(16, 0, orders[o][2]),
+                                item(16, 0, 9),
+                                item(0, 2, 2),
+                                item(16, 3, 3),
+                                item(48, 4, 9)};
+        assert_int_equal(place(items, 7), 64);
+        assert_int_equal(items[6].offset, 0);
+    }
+}
+
+static void alignment_leaves_gaps_that_are_used(void **state)
+{
+    (void)state;
+    st_plan_item gap[] = {item(16, 0, 9), item(100, 0, 9), item(16, 0, 9)};
+    gap[1].alignment = 64;
+    assert_int_equal(place(gap, 3), 164);
+    assert_int_equal(gap[1].offset, 64);
+    assert_int_equal(gap[2].offset, 16);
+    /* the parent lies where the child may not */
+    st_plan_item odd[] = {item(16, 0, 9), item(64, 0, 1), item(64, 1, 2)};
+    odd[2].reuse = 1;
+    odd[2].alignment = 64;
+    assert_int_equal(place(odd, 3), 192);
+    assert_int_equal(odd[2].offset, 128);
+    st_plan_item end[] = {item(SIZE_MAX - 20, 0, 1), item(1, 0, 1)};
+    end[1].alignment = 64;
+    size_t total;
+    assert_int_equal(st_plan_place(end, 2, &total, NULL), SOTTO_E_MEMORY);
+}
+
 static void misuse_is_refused(void **state)
 {
     (void)state;
@@ -163,6 +201,8 @@ int main(void)
         cmocka_unit_test(pinned_items_never_share),
         cmocka_unit_test(one_step_never_shares_with_itself),
         cmocka_unit_test(neighbours_merge_and_the_best_fit_is_taken),
+        cmocka_unit_test(holes_merge_in_any_order),
+        cmocka_unit_test(alignment_leaves_gaps_that_are_used),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(random_graphs_keep_the_rules),
     };

@@ -159,12 +159,17 @@ static bool on_abort(void *user)
 
 static void on_trace(void *user, const sotto_trace_node *node)
 {
-    job *j = user;
-    cli_progress_clear(&j->progress);
-    fprintf(stderr, "%-16s [%lld, %lld, %lld, %lld] %-5s %-10s %9.3f ms  %s\n", node->op, (long long)node->dim[3],
-            (long long)node->dim[2], (long long)node->dim[1], (long long)node->dim[0],
-            sotto_dtype_name(node->dtype) ? sotto_dtype_name(node->dtype) : "?", node->backend ? node->backend : "?",
-            node->seconds * 1e3, node->name ? node->name : "");
+    (void)user;
+    char shape[96] = "[";
+    int d = SOTTO_MAX_DIMS - 1;
+    while (d > 0 && node->dim[d] == 1)
+        d--;
+    for (; d >= 0; d--) {
+        const size_t n = strlen(shape);
+        snprintf(shape + n, sizeof shape - n, "%lld%s", (long long)node->dim[d], d ? ", " : "]");
+    }
+    fprintf(stderr, "%-16s %-18s %-5s %-10s %9.3f ms  %s\n", node->op, shape, sotto_dtype_name(node->dtype), node->backend,
+            node->seconds * 1e3, node->name);
 }
 
 static bool write_outputs(job *j, size_t input, sotto_error *err)

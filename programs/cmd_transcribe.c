@@ -159,7 +159,8 @@ static bool on_abort(void *user)
 
 static void on_trace(void *user, const sotto_trace_node *node)
 {
-    (void)user;
+    job *j = user;
+    cli_progress_clear(&j->progress);
     char shape[96] = "[";
     int d = SOTTO_MAX_DIMS - 1;
     while (d > 0 && node->dim[d] == 1)

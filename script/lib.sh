@@ -7,7 +7,7 @@ run_ctest() {
     shift
     lib_xml=$lib_build/ctest.xml
     rm -f "$lib_xml"
-    (cd "$lib_build" && ctest --output-on-failure -j2 --timeout 600 --output-junit ctest.xml "$@")
+    (cd "$lib_build" && ctest --output-on-failure -j2 --timeout "${TEST_TIMEOUT:-600}" --output-junit ctest.xml "$@")
     lib_code=$?
     lib_suite=$(tr '\n' ' ' <"$lib_xml" 2>/dev/null | sed 's/<testcase.*//')
     lib_n() { printf '%s' "$lib_suite" | sed -n "s/.*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p"; }

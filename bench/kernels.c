@@ -40,7 +40,9 @@ static double seconds(void (*call)(void *), void *arg)
     double t0 = cpu_now();
     call(arg);
     const double once = cpu_now() - t0;
-    const int n = once > 0.02 ? 1 : once > 1e-5 ? (int)(0.02 / once) + 1 : 2000; /* the clock may not tick in one call */
+    const int n = once > 0.02   ? 1
+                  : once > 1e-5 ? (int)(0.02 / once) + 1
+                                : 2000; /* the clock may not tick in one call */
     for (int r = 0; r < 5; r++) {
         t0 = cpu_now();
         for (int i = 0; i < n; i++)
@@ -52,12 +54,12 @@ static double seconds(void (*call)(void *), void *arg)
 }
 
 #if defined(__x86_64__)
-#define TWELVE(op, r)                                                                                                    \
-    op " %%" r "14,%%" r "15,%%" r "0\n" op " %%" r "14,%%" r "15,%%" r "1\n" op " %%" r "14,%%" r "15,%%" r "2\n" op        \
-       " %%" r "14,%%" r "15,%%" r "3\n" op " %%" r "14,%%" r "15,%%" r "4\n" op " %%" r "14,%%" r "15,%%" r "5\n" op        \
-       " %%" r "14,%%" r "15,%%" r "6\n" op " %%" r "14,%%" r "15,%%" r "7\n" op " %%" r "14,%%" r "15,%%" r "8\n" op        \
+#define TWELVE(op, r)                                                                                                 \
+    op " %%" r "14,%%" r "15,%%" r "0\n" op " %%" r "14,%%" r "15,%%" r "1\n" op " %%" r "14,%%" r "15,%%" r "2\n" op \
+       " %%" r "14,%%" r "15,%%" r "3\n" op " %%" r "14,%%" r "15,%%" r "4\n" op " %%" r "14,%%" r "15,%%" r "5\n" op \
+       " %%" r "14,%%" r "15,%%" r "6\n" op " %%" r "14,%%" r "15,%%" r "7\n" op " %%" r "14,%%" r "15,%%" r "8\n" op \
        " %%" r "14,%%" r "15,%%" r "9\n" op " %%" r "14,%%" r "15,%%" r "10\n" op " %%" r "14,%%" r "15,%%" r "11\n"
-#define CLOBBERED                                                                                                        \
+#define CLOBBERED \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm14", "xmm15"
 enum { PEAK_ROUNDS = 100000 };
 static void peak_v4(void *arg)
@@ -151,8 +153,9 @@ static float noise(uint32_t *s)
 
 static void bench_products(const st_cpu_kernels *k, double top)
 {
-    static const int shape[][3] = {{1500, 512, 512}, {1500, 2048, 512}, {1500, 512, 2048}, {12, 2048, 512}, {1, 2048, 512},
-                                   {5, 2048, 512},   {8, 2048, 512},    {1, 51865, 512},   {5, 51865, 512}};
+    static const int shape[][3] = {{1500, 512, 512}, {1500, 2048, 512}, {1500, 512, 2048},
+                                   {12, 2048, 512},  {1, 2048, 512},    {5, 2048, 512},
+                                   {8, 2048, 512},   {1, 51865, 512},   {5, 51865, 512}};
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
         const int64_t m = shape[i][0], n = shape[i][1], kk = shape[i][2];
         float *x = st_alloc_pages((size_t)(m * kk) * 4), *y = st_alloc_pages((size_t)(m * n) * 4);
@@ -168,7 +171,8 @@ static void bench_products(const st_cpu_kernels *k, double top)
             const size_t row_bytes = (size_t)kk / (size_t)types[t].block * types[t].block_bytes;
             uint8_t *row = st_calloc(1, row_bytes);
             for (size_t j = 0; j < row_bytes; j++)
-                row[j] = (uint8_t)((j % types[t].block_bytes) % 2 ? 0x2c : 0x11); /* small finite numbers in every type */
+                row[j] =
+                    (uint8_t)((j % types[t].block_bytes) % 2 ? 0x2c : 0x11); /* small finite numbers in every type */
             for (int64_t r = 0; r < n; r++)
                 st_cpu_pack_rows(types[t].type, kk, row, r, 1, w);
             for (size_t c = 1; c < copies; c++)
@@ -242,24 +246,47 @@ static void bench_attention(const st_cpu_kernels *k, double top)
     uint32_t seed = 2;
     for (int i = 0; i < N * STRIDE; i++)
         q[i] = noise(&seed);
-    attention t = {.k = k, .a = {.q = q, .k = q, .v = q, .out = o, .q_stride = STRIDE, .k_stride = STRIDE, .v_stride = STRIDE,
-                                 .out_stride = STRIDE, .n_q = N, .n_k = N, .d = D, .scale = 0.125f}};
+    attention t = {.k = k,
+                   .a = {.q = q,
+                         .k = q,
+                         .v = q,
+                         .out = o,
+                         .q_stride = STRIDE,
+                         .k_stride = STRIDE,
+                         .v_stride = STRIDE,
+                         .out_stride = STRIDE,
+                         .n_q = N,
+                         .n_k = N,
+                         .d = D,
+                         .scale = 0.125f}};
     t.packed = st_alloc_pages(4 * st_cpu_attention_packed(&t.a));
     t.scratch = st_alloc_pages(4 * st_cpu_attention_scratch(&t.a));
     const double s = seconds(run_attention, &t), rate = 2.0 * N * N * D / s * 1e-9;
-    printf("attention 1500x1500x64 one head  %7.1f GMAC/s  %3.0f %% of peak  %8.1f us\n", rate, 100 * rate / top, s * 1e6);
+    printf("attention 1500x1500x64 one head  %7.1f GMAC/s  %3.0f %% of peak  %8.1f us\n", rate, 100 * rate / top,
+           s * 1e6);
     enum { COPIES = 400 };
     char *kv = st_alloc_pages((size_t)COPIES * N * D * 2);
     float *scratch = st_alloc_pages(4 * st_cpu_cells_scratch(D));
     for (int rows = 1; rows <= 5; rows += 4) {
-        cells c = {.k = k, .c = {.n_row = rows, .d = D, .scale = 0.125f, .k_stride = D * 2, .v_stride = D * 2, .n_kv = N,
-                                 .n_cell = N, .scratch = scratch}, .step = (size_t)N * D * 2, .n = COPIES, .base = kv};
+        cells c = {.k = k,
+                   .c = {.n_row = rows,
+                         .d = D,
+                         .scale = 0.125f,
+                         .k_stride = D * 2,
+                         .v_stride = D * 2,
+                         .n_kv = N,
+                         .n_cell = N,
+                         .scratch = scratch},
+                   .step = (size_t)N * D * 2,
+                   .n = COPIES,
+                   .base = kv};
         for (int r = 0; r < rows; r++) {
             c.c.q[r] = q + r * STRIDE;
             c.c.out[r] = o + r * STRIDE;
         }
         const double u = seconds(run_cells, &c);
-        printf("cells f16 %d rows x 1500 x 64, cold  %8.1f us  %5.1f GB/s\n", rows, u * 1e6, 2.0 * N * D * 2 / u * 1e-9 / 2);
+        printf("cells f16 %d rows x 1500 x 64, cold  %8.1f us  %5.1f GB/s\n", rows, u * 1e6,
+               2.0 * N * D * 2 / u * 1e-9 / 2);
     }
     st_free_pages(kv, (size_t)COPIES * N * D * 2);
     st_free_pages(scratch, 4 * st_cpu_cells_scratch(D));

@@ -18,11 +18,13 @@ typedef struct bench_args {
 
 #define AT(field) offsetof(bench_args, field)
 static const cli_option options[] = {
-    {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL, "model: a name in ./models or the cache, or a path"},
+    {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL,
+     "model: a name in ./models or the cache, or a path"},
     {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL, "0 = as many as there are cores"},
     {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL, "force an instruction set: portable v2 v3 v4 vnni neon"},
+    {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL,
+     "force an instruction set: portable v2 v3 v4 vnni neon"},
     {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "as JSON"},
     {0}};
 
@@ -73,14 +75,16 @@ static sotto_status one_run(sotto_whisper_session *s, const float *pcm, const so
     const double start = cli_now();
     const sotto_status status = sotto_whisper_transcribe(s, pcm, N_SAMPLES, o, err);
     sotto_whisper_get_timings(s, t);
-    *out = (row){.mel = ms_each(t->mel_s, t->n_encode), .encoder = ms_each(t->encode_s, t->n_encode),
-                 .prompt = ms_each(t->prompt_s, t->n_prompt), .decoder = ms_each(t->decode_s, t->n_decode),
+    *out = (row){.mel = ms_each(t->mel_s, t->n_encode),
+                 .encoder = ms_each(t->encode_s, t->n_encode),
+                 .prompt = ms_each(t->prompt_s, t->n_prompt),
+                 .decoder = ms_each(t->decode_s, t->n_decode),
                  .total = (cli_now() - start) * 1e3};
     return status;
 }
 
-static void report(const bench_args *a, const sotto_whisper_model_info *info, const row *rows, double *scratch, double load_ms,
-                   const sotto_whisper_timings *t)
+static void report(const bench_args *a, const sotto_whisper_model_info *info, const row *rows, double *scratch,
+                   double load_ms, const sotto_whisper_timings *t)
 {
     const size_t n = (size_t)a->runs;
     const struct {
@@ -103,7 +107,8 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
     if (a->json) {
         cli_text_puts(&out, "{\"model\": ");
         cli_text_json(&out, a->model, strlen(a->model));
-        cli_text_printf(&out, ", \"size\": \"%s\", \"format\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
+        cli_text_printf(&out,
+                        ", \"size\": \"%s\", \"format\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
                         info->size, info->format, (long long)a->threads, (long long)a->runs, (long long)t->n_decode);
     } else {
         cli_text_printf(&out, "%s (%s, %s), median of %lld runs of %lld windows and %lld steps\n", a->model, info->size,
@@ -156,7 +161,8 @@ static int run(void *args, const cli_list *inputs)
     }
     if (status == SOTTO_OK) {
         fill(pcm);
-        static const char prompt[] = "And so the long evening went on, with talk of ships and of the sea, and of the people who had left. ";
+        static const char prompt[] =
+            "And so the long evening went on, with talk of ships and of the sea, and of the people who had left. ";
         char text[sizeof prompt * 12] = "";
         for (int i = 0; i < 11; i++)
             strcat(text, prompt);
@@ -189,7 +195,12 @@ static int run(void *args, const cli_list *inputs)
     return status == SOTTO_OK ? CLI_OK : CLI_FAILED;
 }
 
-const cli_command cmd_bench = {.name = "bench", .summary = "measure a model on this machine", .max_inputs = 0, .options = options,
-                               .args_size = sizeof(bench_args), .run = run,
-                               .details = "encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token.",
+const cli_command cmd_bench = {.name = "bench",
+                               .summary = "measure a model on this machine",
+                               .max_inputs = 0,
+                               .options = options,
+                               .args_size = sizeof(bench_args),
+                               .run = run,
+                               .details =
+                                   "encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token.",
                                .examples = "sotto bench -m base -t 2\ttable\nsotto bench --json\tfor a program\n"};

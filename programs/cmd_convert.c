@@ -20,7 +20,8 @@ typedef struct convert_args {
 static const cli_option options[] = {
     {"type", "-t", CLI_CHOICE, AT(type), "TYPE", NULL, 0, 0, "f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0",
      "type of the matrices; without it they stay as they are"},
-    {"format", "-f", CLI_CHOICE, AT(format), "FORMAT", NULL, 0, 0, "ggml gguf", "instead of by OUT's ending (.gguf, else ggml)"},
+    {"format", "-f", CLI_CHOICE, AT(format), "FORMAT", NULL, 0, 0, "ggml gguf",
+     "instead of by OUT's ending (.gguf, else ggml)"},
     {"force", NULL, CLI_FLAG, AT(force), NULL, NULL, 0, 0, NULL,
      "write over an existing file, and convert what is quantised already"},
     {"quiet", "-q", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
@@ -48,8 +49,12 @@ static int convert_file(const sotto_model_file *f, const char *out, const conver
     }
     cli_progress progress = cli_progress_start(out, a->quiet, false);
     cli_log log = {.quiet = a->quiet, .progress = &progress};
-    const sotto_convert_options o = {.format = a->format, .dtype = a->type, .requantize = a->force, .progress = on_progress,
-                                     .progress_user = &progress, .logger = cli_logger(&log)};
+    const sotto_convert_options o = {.format = a->format,
+                                     .dtype = a->type,
+                                     .requantize = a->force,
+                                     .progress = on_progress,
+                                     .progress_user = &progress,
+                                     .logger = cli_logger(&log)};
     sotto_error err = {0};
     const sotto_status status = sotto_model_convert(f, out, &o, &err);
     cli_progress_clear(&progress);
@@ -164,9 +169,17 @@ static int run(void *args, const cli_list *inputs)
 }
 
 const cli_command cmd_convert = {
-    .name = "convert", .summary = "convert or quantise models", .inputs = "IN OUT", .min_inputs = 2, .max_inputs = 2,
-    .options = options, .args_size = sizeof(convert_args), .run = run,
-    .details = "IN is a model (a name or a path; any format that sotto reads) and OUT a file; or both are folders, and every model "
-               "in IN is converted. Matrices whose width does not fit the type, convolutions and vectors keep f16 or f32.",
+    .name = "convert",
+    .summary = "convert or quantise models",
+    .inputs = "IN OUT",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .options = options,
+    .args_size = sizeof(convert_args),
+    .run = run,
+    .details =
+        "IN is a model (a name or a path; any format that sotto reads) and OUT a file; or both are folders, and every "
+        "model "
+        "in IN is converted. Matrices whose width does not fit the type, convolutions and vectors keep f16 or f32.",
     .examples = "sotto convert base base-q5_0.bin --type q5_0\ta file for whisper.cpp\n"
                 "sotto convert models/small small.gguf\ta GGUF file\n"};

@@ -63,6 +63,10 @@ static int run(void *args, const cli_list *inputs)
     return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-const cli_command cmd_devices = {.name = "devices", .summary = "list what can compute", .max_inputs = 0, .options = options,
-                                 .args_size = sizeof(devices_args), .run = run,
+const cli_command cmd_devices = {.name = "devices",
+                                 .summary = "list what can compute",
+                                 .max_inputs = 0,
+                                 .options = options,
+                                 .args_size = sizeof(devices_args),
+                                 .run = run,
                                  .examples = "sotto devices\tids for --device\n"};

@@ -31,7 +31,8 @@ static const cli_option options[] = {
 static bool has_hash(const char *folder, const char *name, const char *sha256)
 {
     char hex[65], *path = cli_path_join(folder, name);
-    const bool ok = path && cli_is_file(path) && (!sha256 || (cli_sha256_file(path, hex) && cli_sha256_same(hex, sha256)));
+    const bool ok =
+        path && cli_is_file(path) && (!sha256 || (cli_sha256_file(path, hex) && cli_sha256_same(hex, sha256)));
     free(path);
     return ok;
 }
@@ -70,7 +71,8 @@ static bool fetch_one(const cli_download *d, const char *folder, const get_args 
 {
     char *path = download_path(d, folder), *url = NULL, hex[65];
     bool ok = path != NULL, checked = true;
-    if (ok && cli_is_file(path) && !a->force && (!d->sha256 || (cli_sha256_file(path, hex) && cli_sha256_same(hex, d->sha256)))) {
+    if (ok && cli_is_file(path) && !a->force &&
+        (!d->sha256 || (cli_sha256_file(path, hex) && cli_sha256_same(hex, d->sha256)))) {
         free(path);
         return true;
     }
@@ -79,7 +81,8 @@ static bool fetch_one(const cli_download *d, const char *folder, const get_args 
     if (ok) {
         if (!a->quiet)
             cli_say(NULL, "fetching %s", url);
-        const cli_fetch request = {.url = url, .path = path, .sha256 = d->sha256, .size = d->size, .quiet = a->quiet, .checked = &checked};
+        const cli_fetch request = {
+            .url = url, .path = path, .sha256 = d->sha256, .size = d->size, .quiet = a->quiet, .checked = &checked};
         ok = cli_fetch_file(&request, err);
         if (ok && !checked && !a->quiet)
             cli_say(NULL, "%s: its sha256 is not known, so it was not checked", path);
@@ -166,7 +169,8 @@ static bool get_url(const get_args *a, sotto_error *err)
         if (!a->quiet)
             cli_say(NULL, "%s is there already", path);
     } else if (ok) {
-        const cli_fetch request = {.url = a->url, .path = path, .sha256 = a->sha256, .quiet = a->quiet, .checked = &checked};
+        const cli_fetch request = {
+            .url = a->url, .path = path, .sha256 = a->sha256, .quiet = a->quiet, .checked = &checked};
         ok = cli_fetch_file(&request, err);
         if (ok && !a->quiet)
             cli_say(NULL, "wrote %s%s", path, checked ? "" : "; its sha256 is not known, so it was not checked");
@@ -186,9 +190,12 @@ static int run(void *args, const cli_list *inputs)
         return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
     }
     if ((a->url != NULL) == (inputs->count > 0))
-        return cli_usage(&cmd_get, a->url ? "either --url or a NAME" : "a NAME or --url is missing (see sotto get --list)");
+        return cli_usage(&cmd_get,
+                         a->url ? "either --url or a NAME" : "a NAME or --url is missing (see sotto get --list)");
     if (a->sha256 && (!a->url || !cli_sha256_is(a->sha256)))
-        return cli_usage(&cmd_get, a->url ? "--sha256: \"%s\" is not 64 hexadecimal digits" : "--sha256 %s goes with --url", a->sha256);
+        return cli_usage(&cmd_get,
+                         a->url ? "--sha256: \"%s\" is not 64 hexadecimal digits" : "--sha256 %s goes with --url",
+                         a->sha256);
     for (size_t i = 0; i < inputs->count; i++)
         if (!cli_catalog_find(inputs->item[i]))
             return cli_usage(&cmd_get, "unknown name \"%s\" (see sotto get --list)", inputs->item[i]);
@@ -209,9 +216,16 @@ static int run(void *args, const cli_list *inputs)
 }
 
 const cli_command cmd_get = {
-    .name = "get", .summary = "fetch a model or the sample recordings", .inputs = "NAME...", .min_inputs = 0, .max_inputs = -1,
-    .options = options, .args_size = sizeof(get_args), .run = run,
-    .details = "A broken download goes on where it stopped, and every file whose sha256 is known is checked. Packages come from the "
+    .name = "get",
+    .summary = "fetch a model or the sample recordings",
+    .inputs = "NAME...",
+    .min_inputs = 0,
+    .max_inputs = -1,
+    .options = options,
+    .args_size = sizeof(get_args),
+    .run = run,
+    .details = "A broken download goes on where it stopped, and every file whose sha256 is known is checked. Packages "
+               "come from the "
                "index that pip would use (PIP_INDEX_URL), other files from HF_ENDPOINT or https://huggingface.co.",
     .examples = "sotto get base\tthe model that transcribe uses by default\n"
                 "sotto get sample\trecordings to try\n"

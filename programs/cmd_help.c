@@ -31,11 +31,17 @@ static int run(void *args, const cli_list *inputs)
     return fflush(stdout) == 0 && !ferror(stdout) ? CLI_OK : CLI_FAILED;
 }
 
-const cli_command cmd_help = {.name = "help", .summary = "explain the commands", .inputs = "[COMMAND]", .max_inputs = 1,
-                              .options = options, .args_size = sizeof(help_args), .run = run,
-                              .examples = "sotto help transcribe\tall options of a command\n"
-                                          "sotto help --completion bash > ~/.local/share/bash-completion/completions/sotto"
-                                          "\tcomplete in bash\n"};
+const cli_command cmd_help = {.name = "help",
+                              .summary = "explain the commands",
+                              .inputs = "[COMMAND]",
+                              .max_inputs = 1,
+                              .options = options,
+                              .args_size = sizeof(help_args),
+                              .run = run,
+                              .examples =
+                                  "sotto help transcribe\tall options of a command\n"
+                                  "sotto help --completion bash > ~/.local/share/bash-completion/completions/sotto"
+                                  "\tcomplete in bash\n"};
 
 static const cli_option no_options[] = {{0}};
 
@@ -47,5 +53,5 @@ static int run_version(void *args, const cli_list *inputs)
     return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-const cli_command cmd_version = {.name = "version", .summary = "print the version", .max_inputs = 0, .options = no_options,
-                                 .run = run_version};
+const cli_command cmd_version = {
+    .name = "version", .summary = "print the version", .max_inputs = 0, .options = no_options, .run = run_version};

@@ -112,11 +112,13 @@ static void describe(cli_text *t, const sotto_model_file *f, const char *path, c
     if (a->json) {
         cli_text_puts(t, "{\n  \"path\": ");
         cli_text_json(t, path, strlen(path));
-        cli_text_printf(t, ",\n  \"format\": \"%s\",\n  \"tensor_count\": %lld,\n  \"tensor_bytes\": %llu,\n  \"metadata\": {",
-                        sotto_model_file_format(f), (long long)n, (unsigned long long)bytes);
+        cli_text_printf(
+            t, ",\n  \"format\": \"%s\",\n  \"tensor_count\": %lld,\n  \"tensor_bytes\": %llu,\n  \"metadata\": {",
+            sotto_model_file_format(f), (long long)n, (unsigned long long)bytes);
     } else {
         cli_text_puts(t, path);
-        cli_text_printf(t, ": %s, %lld tensors, %.1f MB\n", sotto_model_file_format(f), (long long)n, (double)bytes / 1e6);
+        cli_text_printf(t, ": %s, %lld tensors, %.1f MB\n", sotto_model_file_format(f), (long long)n,
+                        (double)bytes / 1e6);
     }
     for (int64_t i = 0; i < sotto_meta_count(f); i++) {
         sotto_meta m;
@@ -178,8 +180,15 @@ static int run(void *args, const cli_list *inputs)
     return fflush(stdout) == 0 ? status : CLI_FAILED;
 }
 
-const cli_command cmd_inspect = {
-    .name = "inspect", .summary = "print the metadata and tensors of a model file", .inputs = "MODEL...", .min_inputs = 1,
-    .max_inputs = -1, .options = options, .args_size = sizeof(inspect_args), .run = run,
-    .details = "MODEL is a name or a path, as for transcribe -m: ggml .bin, GGUF, a CTranslate2 folder, a Hugging Face folder.",
-    .examples = "sotto inspect base\tmetadata and tensors\nsotto inspect --json ggml-small.bin | jq .metadata\tfor a program\n"};
+const cli_command cmd_inspect = {.name = "inspect",
+                                 .summary = "print the metadata and tensors of a model file",
+                                 .inputs = "MODEL...",
+                                 .min_inputs = 1,
+                                 .max_inputs = -1,
+                                 .options = options,
+                                 .args_size = sizeof(inspect_args),
+                                 .run = run,
+                                 .details = "MODEL is a name or a path, as for transcribe -m: ggml .bin, GGUF, a "
+                                            "CTranslate2 folder, a Hugging Face folder.",
+                                 .examples = "sotto inspect base\tmetadata and tensors\nsotto inspect --json "
+                                             "ggml-small.bin | jq .metadata\tfor a program\n"};

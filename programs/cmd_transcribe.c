@@ -20,15 +20,15 @@ typedef struct job {
     const cli_list *inputs;
     const cli_writer *formats[MAX_FORMATS];
     size_t n_formats;
-    bool live;           /* lines on stdout while decoding */
-    char **paths;        /* [inputs][formats], NULL = stdout */
+    bool live;    /* lines on stdout while decoding */
+    char **paths; /* [inputs][formats], NULL = stdout */
     sotto_whisper_model *model;
     sotto_whisper_session *session;
     sotto_whisper_options options;
     sotto_whisper_model_info info;
     cli_progress progress;
     cli_log log;
-    double total_s;      /* of the recording that is being heard */
+    double total_s; /* of the recording that is being heard */
     bool failed;
 } job;
 
@@ -36,7 +36,8 @@ static int add_format(const cli_command *command, job *j, const char *name, size
 {
     const cli_writer *w = cli_writer_find(name, n);
     if (!w)
-        return cli_usage(command, "--format: \"%.*s\" is not one of: txt srt vtt lrc csv tsv json json-full all", (int)n, name);
+        return cli_usage(command, "--format: \"%.*s\" is not one of: txt srt vtt lrc csv tsv json json-full all",
+                         (int)n, name);
     for (size_t i = 0; i < j->n_formats; i++)
         if (j->formats[i] == w)
             return CLI_OK;
@@ -67,8 +68,9 @@ static int read_formats(const cli_command *command, job *j)
 /* "DIR/stem.ext", or NULL. */
 static char *output_path(const job *j, const char *input, const cli_writer *w)
 {
-    char *stem = j->args->output_file ? cli_path_join(NULL, j->args->output_file)
-                 : strcmp(input, "-") == 0 ? cli_path_join(NULL, "stdin") : cli_path_stem(input);
+    char *stem = j->args->output_file      ? cli_path_join(NULL, j->args->output_file)
+                 : strcmp(input, "-") == 0 ? cli_path_join(NULL, "stdin")
+                                           : cli_path_stem(input);
     char *name = stem ? malloc(strlen(stem) + strlen(w->extension) + 2) : NULL;
     char *path = NULL;
     if (name) {
@@ -169,8 +171,8 @@ static void on_trace(void *user, const sotto_trace_node *node)
         const size_t n = strlen(shape);
         snprintf(shape + n, sizeof shape - n, "%lld%s", (long long)node->dim[d], d ? ", " : "]");
     }
-    fprintf(stderr, "%-16s %-18s %-5s %-10s %9.3f ms  %s\n", node->op, shape, sotto_dtype_name(node->dtype), node->backend,
-            node->seconds * 1e3, node->name);
+    fprintf(stderr, "%-16s %-18s %-5s %-10s %9.3f ms  %s\n", node->op, shape, sotto_dtype_name(node->dtype),
+            node->backend, node->seconds * 1e3, node->name);
 }
 
 static bool write_outputs(job *j, size_t input, sotto_error *err)
@@ -185,11 +187,17 @@ static bool write_outputs(job *j, size_t input, sotto_error *err)
     sotto_whisper_get_timings(j->session, &timings);
     float probability = 0;
     const char *language = sotto_whisper_language(j->session, &probability);
-    const cli_transcript t = {
-        .audio = j->inputs->item[input], .model = j->args->model, .model_size = j->info.size, .model_format = j->info.format,
-        .task = j->options.task == SOTTO_TRANSLATE ? "translate" : "transcribe", .language = language,
-        .language_probability = (double)probability, .duration = sotto_whisper_duration(j->session), .segments = segments,
-        .n_segments = n, .timings = &timings};
+    const cli_transcript t = {.audio = j->inputs->item[input],
+                              .model = j->args->model,
+                              .model_size = j->info.size,
+                              .model_format = j->info.format,
+                              .task = j->options.task == SOTTO_TRANSLATE ? "translate" : "transcribe",
+                              .language = language,
+                              .language_probability = (double)probability,
+                              .duration = sotto_whisper_duration(j->session),
+                              .segments = segments,
+                              .n_segments = n,
+                              .timings = &timings};
     bool ok = true;
     for (size_t f = 0; f < j->n_formats && ok; f++) {
         const char *path = j->paths[input * j->n_formats + f];
@@ -266,12 +274,14 @@ static void print_timings(const job *j)
     sotto_whisper_get_timings(j->session, &t);
     const double mb = 1e-6;
     fprintf(stderr,
-            "time   load %.3f s, mel %.3f s, encoder %.3f s in %lld windows, prompt %.3f s in %lld passes, decoder %.3f s in %lld "
+            "time   load %.3f s, mel %.3f s, encoder %.3f s in %lld windows, prompt %.3f s in %lld passes, decoder "
+            "%.3f s in %lld "
             "steps, total %.3f s, %lld fallbacks\n",
             t.load_s, t.mel_s, t.encode_s, (long long)t.n_encode, t.prompt_s, (long long)t.n_prompt, t.decode_s,
             (long long)t.n_decode, t.total_s, (long long)t.n_fallback);
     fprintf(stderr,
-            "memory weights %.1f MB, self cache %.1f MB, cross cache %.1f MB, compute: mel %.1f MB, encoder %.1f MB, decoder "
+            "memory weights %.1f MB, self cache %.1f MB, cross cache %.1f MB, compute: mel %.1f MB, encoder %.1f MB, "
+            "decoder "
             "%.1f MB; peak of the process %.1f MB\n",
             (double)t.weight_bytes * mb, (double)t.self_cache_bytes * mb, (double)t.cross_cache_bytes * mb,
             (double)t.mel_bytes * mb, (double)t.encode_bytes * mb, (double)t.decode_bytes * mb, cli_peak_rss_mb());
@@ -441,13 +451,21 @@ static int run(void *args, const cli_list *inputs)
 }
 
 const cli_command cmd_transcribe = {
-    .name = "transcribe", .summary = "turn speech into text",
-    .inputs = "FILE...", .min_inputs = 0, .max_inputs = -1,
-    .options = transcribe_options, .args_size = sizeof(transcribe_args), .run = run,
-    .details = "FILE is a recording in any format that the FFmpeg libraries read, or - for standard input. Without --format and "
-               "--output-dir the text goes to standard output while it is decoded. An input that fails is reported, the others are "
+    .name = "transcribe",
+    .summary = "turn speech into text",
+    .inputs = "FILE...",
+    .min_inputs = 0,
+    .max_inputs = -1,
+    .options = transcribe_options,
+    .args_size = sizeof(transcribe_args),
+    .run = run,
+    .details = "FILE is a recording in any format that the FFmpeg libraries read, or - for standard input. Without "
+               "--format and "
+               "--output-dir the text goes to standard output while it is decoded. An input that fails is reported, "
+               "the others are "
                "still done, and the exit code is 1; wrong arguments give 2.",
-    .examples = "sotto transcribe talk.mp3\tprint the text with times\n"
-                "sotto transcribe -f srt,vtt -o subtitles *.mp4\twrite subtitle files\n"
-                "sotto transcribe -m small -l de --no-timestamps - < rede.ogg\tGerman from a pipe, plain text\n"
-                "arecord -q -f S16_LE -r 16000 -t raw | sotto transcribe --raw s16le:16000:1 -\tlisten to a microphone\n"};
+    .examples =
+        "sotto transcribe talk.mp3\tprint the text with times\n"
+        "sotto transcribe -f srt,vtt -o subtitles *.mp4\twrite subtitle files\n"
+        "sotto transcribe -m small -l de --no-timestamps - < rede.ogg\tGerman from a pipe, plain text\n"
+        "arecord -q -f S16_LE -r 16000 -t raw | sotto transcribe --raw s16le:16000:1 -\tlisten to a microphone\n"};

@@ -10,14 +10,17 @@
 #define MS_MAX 3.2e10 /* a year */
 
 const cli_option transcribe_options[] = {
-    {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL, "model: a name in ./models or the cache, or a path"},
+    {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL,
+     "model: a name in ./models or the cache, or a path"},
     {"model-dir", NULL, CLI_TEXT, AT(model_dir), "DIR", NULL, 0, 0, NULL, "look for the model's name here first"},
     {"file", NULL, CLI_INPUT, 0, "FILE", NULL, 0, 0, NULL, "one more input"},
     {"raw", NULL, CLI_TEXT, AT(raw), "ENC:RATE:CH", NULL, 0, 0, NULL,
      "inputs are headerless PCM, as s16le:16000:1 (u8 s8 s16le s24le s32le f32le f64le, ..be, alaw, mulaw)"},
 
-    {"language", "-l", CLI_TEXT, AT(language), "CODE", "auto", 0, 0, NULL, "spoken language as en or english; auto detects it"},
-    {"task", NULL, CLI_CHOICE, AT(task), "TASK", "transcribe", 0, 0, "transcribe translate", "translate gives English text"},
+    {"language", "-l", CLI_TEXT, AT(language), "CODE", "auto", 0, 0, NULL,
+     "spoken language as en or english; auto detects it"},
+    {"task", NULL, CLI_CHOICE, AT(task), "TASK", "transcribe", 0, 0, "transcribe translate",
+     "translate gives English text"},
     {"translate", "-tr", CLI_FLAG, AT(translate), NULL, NULL, 0, 0, NULL, "same as --task translate"},
     {"detect-language", "-dl", CLI_FLAG, AT(detect_language), NULL, NULL, 0, 0, NULL,
      "print the language and its probability, then stop"},
@@ -25,7 +28,8 @@ const cli_option transcribe_options[] = {
     {"format", "-f --output-format", CLI_LIST, AT(formats), "LIST", NULL, 0, 0, NULL,
      "txt srt vtt lrc csv tsv json json-full, separated by commas; all = txt,vtt,srt,tsv,json"},
     {"output-dir", "-o", CLI_TEXT, AT(output_dir), "DIR", NULL, 0, 0, NULL, "write DIR/<input's name>.<format>"},
-    {"output-file", "-of", CLI_TEXT, AT(output_file), "BASE", NULL, 0, 0, NULL, "write BASE.<format> (one input); - is stdout"},
+    {"output-file", "-of", CLI_TEXT, AT(output_file), "BASE", NULL, 0, 0, NULL,
+     "write BASE.<format> (one input); - is stdout"},
     {"output-txt", "-otxt", CLI_APPEND, AT(formats), NULL, NULL, 0, 0, "txt", "same as -f txt"},
     {"output-srt", "-osrt", CLI_APPEND, AT(formats), NULL, NULL, 0, 0, "srt", "same as -f srt"},
     {"output-vtt", "-ovtt", CLI_APPEND, AT(formats), NULL, NULL, 0, 0, "vtt", "same as -f vtt"},
@@ -38,24 +42,29 @@ const cli_option transcribe_options[] = {
     {"without-timestamps", NULL, CLI_FLAG, AT(without_timestamps), NULL, NULL, 0, 0, NULL,
      "ask the model for text only; a segment is then a whole window"},
 
-    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL, "0 = as many as there are cores; of more, twice the cores are used"},
+    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
+     "0 = as many as there are cores; of more, twice the cores are used"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL, "force an instruction set: portable v2 v3 v4 vnni neon"},
+    {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL,
+     "force an instruction set: portable v2 v3 v4 vnni neon"},
     {"no-gpu", "-ng", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: this version computes on the CPU"},
     {"flash-attn", "-fa", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: attention is always fused"},
 
     {"offset-t", "-ot", CLI_INT, AT(offset_ms), "MS", "0", 0, MS_MAX, NULL, "start here, in milliseconds"},
-    {"duration", "-d", CLI_INT, AT(duration_ms), "MS", "0", 0, MS_MAX, NULL, "stop after so many milliseconds; 0 = at the end"},
-    {"audio-ctx", "-ac", CLI_INT, AT(audio_ctx), "N", "0", 0, 1500, NULL, "encoder positions of a window (50 a second); 0 = all"},
+    {"duration", "-d", CLI_INT, AT(duration_ms), "MS", "0", 0, MS_MAX, NULL,
+     "stop after so many milliseconds; 0 = at the end"},
+    {"audio-ctx", "-ac", CLI_INT, AT(audio_ctx), "N", "0", 0, 1500, NULL,
+     "encoder positions of a window (50 a second); 0 = all"},
 
     {"beam-size", "-bs", CLI_INT, AT(beam_size), "N", "5", 0, 16, NULL, "beams at temperature 0; 0 or 1 is greedy"},
     {"best-of", "-bo", CLI_INT, AT(best_of), "N", "5", 1, 16, NULL, "candidates at higher temperatures"},
-    {"patience", NULL, CLI_NUMBER, AT(patience), "X", "1", 0.01, 100, NULL, "beam search ends with beam-size * X finished beams"},
+    {"patience", NULL, CLI_NUMBER, AT(patience), "X", "1", 0.01, 100, NULL,
+     "beam search ends with beam-size * X finished beams"},
     {"length-penalty", NULL, CLI_NUMBER, AT(length_penalty), "X", "-1", -1, 10, NULL,
      "exponent of the length penalty; below 0 = divide by the length"},
     {"temperature", "-tp", CLI_NUMBER, AT(temperature), "X", "0", 0, 1, NULL, "first temperature"},
-    {"temperature-inc", "-tpi --temperature-increment-on-fallback", CLI_NUMBER, AT(temperature_inc), "X", "0.2", 0, 1, NULL,
-     "step up when a window fails the thresholds"},
+    {"temperature-inc", "-tpi --temperature-increment-on-fallback", CLI_NUMBER, AT(temperature_inc), "X", "0.2", 0, 1,
+     NULL, "step up when a window fails the thresholds"},
     {"no-fallback", "-nf", CLI_FLAG, AT(no_fallback), NULL, NULL, 0, 0, NULL, "same as --temperature-inc 0"},
     {"compression-ratio-threshold", NULL, CLI_LIMIT, AT(compression_ratio), "X", "2.4", 0, 100, NULL,
      "a window fails above (repetition), or off"},
@@ -65,22 +74,28 @@ const cli_option transcribe_options[] = {
      "a window fails below this average log-probability, or off"},
     {"no-speech-thold", "-nth --no-speech-threshold", CLI_LIMIT, AT(no_speech), "X", "0.6", 0, 1, NULL,
      "a failed window above this probability of no speech is silence, or off"},
-    {"max-tokens", NULL, CLI_INT, AT(max_tokens), "N", "0", 0, 224, NULL, "tokens decoded at once in a window; 0 = the model's limit"},
+    {"max-tokens", NULL, CLI_INT, AT(max_tokens), "N", "0", 0, 224, NULL,
+     "tokens decoded at once in a window; 0 = the model's limit"},
     {"max-initial-timestamp", NULL, CLI_LIMIT, AT(max_initial_timestamp), "S", "1", 0, 30, NULL,
      "a window's first segment begins within so many seconds, or off"},
     {"seed", NULL, CLI_INT, AT(seed), "N", "0", 0, 9e18, NULL, "of sampling at temperatures above 0"},
 
-    {"prompt", "--initial-prompt", CLI_TEXT, AT(prompt), "TEXT", NULL, 0, 0, NULL, "text that comes before the recording"},
-    {"carry-initial-prompt", NULL, CLI_FLAG, AT(carry_initial_prompt), NULL, NULL, 0, 0, NULL, "the prompt before every window"},
+    {"prompt", "--initial-prompt", CLI_TEXT, AT(prompt), "TEXT", NULL, 0, 0, NULL,
+     "text that comes before the recording"},
+    {"carry-initial-prompt", NULL, CLI_FLAG, AT(carry_initial_prompt), NULL, NULL, 0, 0, NULL,
+     "the prompt before every window"},
     {"condition-on-previous-text", NULL, CLI_BOOL, AT(condition_on_previous_text), "BOOL", "true", 0, 0, NULL,
      "let a window know the text before it"},
-    {"max-context", "-mc", CLI_INT, AT(max_context), "N", "-1", -1, 1e6, NULL, "tokens of previous text; -1 = the model's limit"},
+    {"max-context", "-mc", CLI_INT, AT(max_context), "N", "-1", -1, 1e6, NULL,
+     "tokens of previous text; -1 = the model's limit"},
     {"suppress-tokens", NULL, CLI_TEXT, AT(suppress_tokens), "IDS", "-1", 0, 0, NULL,
      "token ids never decoded, separated by commas; -1 stands for symbols that are no speech"},
-    {"suppress-nst", "-sns", CLI_FLAG, AT(suppress_nst), NULL, NULL, 0, 0, NULL, "never decode symbols that are no speech (already so)"},
+    {"suppress-nst", "-sns", CLI_FLAG, AT(suppress_nst), NULL, NULL, 0, 0, NULL,
+     "never decode symbols that are no speech (already so)"},
     {"suppress-blank", NULL, CLI_BOOL, AT(suppress_blank), "BOOL", "true", 0, 0, NULL, "no window begins with a blank"},
 
-    {"print-progress", "-pp", CLI_FLAG, AT(print_progress), NULL, NULL, 0, 0, NULL, "progress as lines when stderr is no terminal"},
+    {"print-progress", "-pp", CLI_FLAG, AT(print_progress), NULL, NULL, 0, 0, NULL,
+     "progress as lines when stderr is no terminal"},
     {"quiet", "-q -np --no-prints", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {"timings", NULL, CLI_FLAG, AT(timings), NULL, NULL, 0, 0, NULL, "times and memory on stderr"},
     {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops dot",
@@ -122,7 +137,8 @@ const cli_option transcribe_options[] = {
     {"log-score", "-ls", CLI_LATER, 0, NULL, NULL, 0, 0, NULL, "a file of scores (json-full has the numbers)"},
     {"no-flash-attn", "-nfa", CLI_LATER, 0, NULL, NULL, 0, 0, NULL, "attention that is not fused"},
     {"ov-e-device", "-oved", CLI_LATER, 0, "ID", NULL, 0, 0, NULL, "an OpenVINO encoder"},
-    {"fp16", NULL, CLI_REPLACED, 0, "BOOL", NULL, 0, 0, NULL, "the model file decides the type of numbers (sotto convert)"},
+    {"fp16", NULL, CLI_REPLACED, 0, "BOOL", NULL, 0, 0, NULL,
+     "the model file decides the type of numbers (sotto convert)"},
     {0}};
 
 /* "-1,50257" */
@@ -155,11 +171,13 @@ int transcribe_fill(const cli_command *command, const transcribe_args *a, sotto_
     sotto_whisper_options_default(o);
     bool non_speech;
     if (!parse_ids(a->suppress_tokens, suppress, &o->n_suppress_tokens, &non_speech))
-        return cli_usage(command, "--suppress-tokens: \"%s\" is not a list of token ids separated by commas", a->suppress_tokens);
+        return cli_usage(command, "--suppress-tokens: \"%s\" is not a list of token ids separated by commas",
+                         a->suppress_tokens);
     o->suppress_tokens = *suppress;
     o->suppress_non_speech = non_speech || a->suppress_nst;
     if (*a->language && strcmp(a->language, "auto") != 0 && sotto_language_find(a->language) < 0)
-        return cli_usage(command, "--language: \"%s\" is not a language: use a code as en or a name as english, or auto", a->language);
+        return cli_usage(command, "--language: \"%s\" is not a language: use a code as en or a name as english, or auto",
+                         a->language);
     o->language = a->language;
     o->task = a->translate || strcmp(a->task, "translate") == 0 ? SOTTO_TRANSLATE : SOTTO_TRANSCRIBE;
     o->timestamps = !a->without_timestamps;

@@ -28,6 +28,7 @@ extern const cli_option transcribe_options[];
 
 /* What the arguments say about decoding; `suppress` gets the ids that out->suppress_tokens points to (free it).
  * CLI_OK, or CLI_USAGE after a message. Callbacks are left alone. */
-int transcribe_fill(const cli_command *command, const transcribe_args *args, sotto_whisper_options *out, int32_t **suppress);
+int transcribe_fill(const cli_command *command, const transcribe_args *args, sotto_whisper_options *out,
+                    int32_t **suppress);
 
 #endif

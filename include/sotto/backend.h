@@ -15,9 +15,9 @@ typedef enum sotto_device_kind {
 } sotto_device_kind;
 
 typedef struct sotto_device_info {
-    char id[32];          /* "cpu", "reference", later "opencl:0" */
-    char name[128];       /* what a person calls it */
-    char features[256];   /* space-separated, e.g. "avx2 fma f16c avx512f" */
+    char id[32];        /* "cpu", "reference", later "opencl:0" */
+    char name[128];     /* what a person calls it */
+    char features[256]; /* space-separated, e.g. "avx2 fma f16c avx512f" */
     sotto_device_kind kind;
     uint64_t memory_total; /* bytes, 0 = unknown */
     uint64_t memory_free;
@@ -69,8 +69,9 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_allocate(sotto_store *store, 
 /* Fill rows [row, row + n_rows) (all dimensions above the innermost flattened) from contiguous rows of type `dtype`,
  * which may differ from the tensor's only when both are f32, f16 or bf16, or when the source is of a block type and the
  * tensor f32. Several sources may thus form one fused matrix. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row, int64_t n_rows,
-                                                          sotto_dtype dtype, const void *data, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row,
+                                                          int64_t n_rows, sotto_dtype dtype, const void *data,
+                                                          sotto_error *err);
 /* Read back all rows as f32 (count elements). */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_download(sotto_store *store, const sotto_tensor *t, float *out,
                                                             sotto_error *err);
@@ -90,16 +91,16 @@ SOTTO_API void sotto_arena_free(sotto_arena *arena);
 SOTTO_API uint64_t sotto_arena_bytes(const sotto_arena *arena);
 
 /* The plan keeps the graph (takes ownership, also on failure). */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_create_take(sotto_backend *backend, sotto_arena *arena, sotto_graph *graph,
-                                                              sotto_plan **out, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_create_take(sotto_backend *backend, sotto_arena *arena,
+                                                              sotto_graph *graph, sotto_plan **out, sotto_error *err);
 SOTTO_API void sotto_plan_free(sotto_plan *plan);
 /* Bytes of activations and of the backend's scratch, known before anything is allocated. */
 SOTTO_API uint64_t sotto_plan_bytes(const sotto_plan *plan);
 /* Grow the arena to hold the plan (done by the first set or run otherwise). Growing moves other plans' data away. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_allocate(sotto_plan *plan, sotto_error *err);
 /* Copy into an input / out of an output or input; `bytes` counts from byte `offset` of the contiguous tensor. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_set(sotto_plan *plan, sotto_tensor *t, size_t offset, const void *data,
-                                                      size_t bytes, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_set(sotto_plan *plan, sotto_tensor *t, size_t offset,
+                                                      const void *data, size_t bytes, sotto_error *err);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_get(sotto_plan *plan, const sotto_tensor *t, size_t offset, void *out,
                                                       size_t bytes, sotto_error *err);
 
@@ -118,7 +119,8 @@ typedef struct sotto_run_options {
 } sotto_run_options;
 
 /* Runs and waits. Returns SOTTO_E_ABORTED when abort said so, SOTTO_E_DEVICE or SOTTO_E_MEMORY. options may be NULL. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_run(sotto_plan *plan, const sotto_run_options *options, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_run(sotto_plan *plan, const sotto_run_options *options,
+                                                      sotto_error *err);
 /* The graph in Graphviz's language, piece by piece to `write`. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_dot(const sotto_plan *plan,
                                                       void (*write)(void *user, const char *text, size_t n), void *user,

@@ -65,11 +65,7 @@ typedef struct sotto_error {
     char text[500];
 } sotto_error;
 
-typedef enum sotto_log_level {
-    SOTTO_LOG_DEBUG = 0,
-    SOTTO_LOG_INFO = 1,
-    SOTTO_LOG_WARNING = 2
-} sotto_log_level;
+typedef enum sotto_log_level { SOTTO_LOG_DEBUG = 0, SOTTO_LOG_INFO = 1, SOTTO_LOG_WARNING = 2 } sotto_log_level;
 
 /* Where messages that are not errors go. `text` has no newline and is valid during the call only. May be called from any
  * thread that is inside a call on the object that holds the logger. */

@@ -44,7 +44,8 @@ SOTTO_API sotto_tensor *sotto_view_slice(sotto_graph *g, sotto_tensor *x, int ax
 SOTTO_API sotto_tensor *sotto_view_reshape(sotto_graph *g, sotto_tensor *x, int n_dims, const int64_t *dim);
 SOTTO_API sotto_tensor *sotto_view_permute(sotto_graph *g, sotto_tensor *x, const int axis[4]);
 /* Overlapping rows: x is a contiguous f32 run; row i of the result is elements [i*step, i*step + length). */
-SOTTO_API sotto_tensor *sotto_view_frames(sotto_graph *g, sotto_tensor *x, int64_t n_frames, int64_t step, int64_t length);
+SOTTO_API sotto_tensor *sotto_view_frames(sotto_graph *g, sotto_tensor *x, int64_t n_frames, int64_t step,
+                                          int64_t length);
 
 /* y[.., n, o] = act(sum_i x[.., n, i] w[o, i] + b[o]) + residual[.., n, o].
  * x [.., n, in] rows may be strided or overlap; w [out, in] any weight type; b [out] f32 or NULL; residual as y or NULL. */

@@ -49,7 +49,7 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_f32(const sotto_model_
 SOTTO_API void sotto_model_tensor_release(const sotto_model_file *file, const sotto_model_tensor *t);
 
 typedef enum sotto_meta_kind {
-    SOTTO_META_INT,    /* any integer or bool */
+    SOTTO_META_INT, /* any integer or bool */
     SOTTO_META_FLOAT,
     SOTTO_META_STRING, /* bytes; not necessarily UTF-8 */
     SOTTO_META_INTS,
@@ -67,8 +67,10 @@ SOTTO_API int64_t sotto_meta_count(const sotto_model_file *file);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_get(const sotto_model_file *file, int64_t index, sotto_meta *out);
 /* Each returns SOTTO_E_NOT_FOUND for a missing key, SOTTO_E_FORMAT for another kind, with the key in err.
  * Pointers are valid as long as the file. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_int(const sotto_model_file *f, const char *key, int64_t *out, sotto_error *err);
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_float(const sotto_model_file *f, const char *key, double *out, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_int(const sotto_model_file *f, const char *key, int64_t *out,
+                                                      sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_float(const sotto_model_file *f, const char *key, double *out,
+                                                        sotto_error *err);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_string(const sotto_model_file *f, const char *key, const char **out,
                                                          size_t *length, sotto_error *err);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_ints(const sotto_model_file *f, const char *key, const int64_t **out,
@@ -81,9 +83,9 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_string_at(const sotto_model_fi
 
 typedef struct sotto_convert_options {
     const char *format; /* "ggml" or "gguf"; NULL: by the output's ending (.gguf, else ggml) */
-    const char *dtype;  /* NULL: keep; else a type sotto_dtype_can_pack() accepts. Matrices whose width is not a multiple of
+    const char *dtype; /* NULL: keep; else a type sotto_dtype_can_pack() accepts. Matrices whose width is not a multiple of
                            the block, convolutions and one-dimensional tensors keep f16/f32 as the formats require. */
-    bool requantize;    /* allow a source that is quantised already */
+    bool requantize;                                           /* allow a source that is quantised already */
     void (*progress)(void *user, int64_t done, int64_t total); /* tensors */
     void *progress_user;
     sotto_logger logger;

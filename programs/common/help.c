@@ -20,14 +20,15 @@ static int spelling(const cli_option *o, char *out, size_t n)
         }
     const char *open = o->kind == CLI_MODE ? "[" : "", *close = o->kind == CLI_MODE ? "]" : "";
     const char *value = o->kind == CLI_MODE ? o->choices : o->value;
-    return snprintf(out, n, "%.*s%s--%s%s%s%s%s", (int)brief_length, brief, brief_length ? ", " : "", o->name, value ? " " : "",
-                    open, value ? value : "", close);
+    return snprintf(out, n, "%.*s%s--%s%s%s%s%s", (int)brief_length, brief, brief_length ? ", " : "", o->name,
+                    value ? " " : "", open, value ? value : "", close);
 }
 
 static void details_of(const cli_option *o, char *out, size_t n)
 {
-    snprintf(out, n, "%s%s%s%s%s%s%s", o->help, o->kind == CLI_CHOICE ? " (" : "", o->kind == CLI_CHOICE ? o->choices : "",
-             o->kind == CLI_CHOICE ? ")" : "", o->preset ? " [" : "", o->preset ? o->preset : "", o->preset ? "]" : "");
+    snprintf(out, n, "%s%s%s%s%s%s%s", o->help, o->kind == CLI_CHOICE ? " (" : "",
+             o->kind == CLI_CHOICE ? o->choices : "", o->kind == CLI_CHOICE ? ")" : "", o->preset ? " [" : "",
+             o->preset ? o->preset : "", o->preset ? "]" : "");
 }
 
 /* Words wrapped to `width`, with later lines indented. */
@@ -150,7 +151,8 @@ static void man_examples(const cli_command *c, FILE *out)
 void cli_man(FILE *out)
 {
     char left[160], right[400];
-    fputs(".TH SOTTO 1 \"\" \"sotto\" \"User Commands\"\n.SH NAME\nsotto \\- speech to text on the machine in front of you\n"
+    fputs(".TH SOTTO 1 \"\" \"sotto\" \"User Commands\"\n.SH NAME\nsotto \\- speech to text on the machine in front of "
+          "you\n"
           ".SH SYNOPSIS\n.B sotto\n.I COMMAND\n[options] ...\n.SH DESCRIPTION\n"
           "Inside the names of options _ and \\- are the same. Defaults stand in brackets.\n",
           out);
@@ -189,7 +191,8 @@ void cli_man(FILE *out)
             man_examples(*c, out);
         }
     }
-    fputs(".SH EXIT STATUS\n0 when all was done, 1 when something failed (other inputs are still done), 2 for wrong arguments, "
+    fputs(".SH EXIT STATUS\n0 when all was done, 1 when something failed (other inputs are still done), 2 for wrong "
+          "arguments, "
           "128 plus the number of the signal when interrupted.\n"
           ".SH FILES\nModels are looked for by name in ./models, then in $XDG_CACHE_HOME/sotto or ~/.cache/sotto.\n",
           out);
@@ -208,7 +211,9 @@ static void bash(FILE *out)
         for (const cli_option *o = (*c)->options; o->name; o++)
             if (o->choices && is_shown(o) && o->kind != CLI_APPEND)
                 fprintf(out, "        %s:--%s) words=\"%s\" ;;\n", (*c)->name, o->name, o->choices);
-    fputs("        esac\n        if [ -z \"$words\" ] && [ \"${cur#-}\" != \"$cur\" ]; then\n            case ${COMP_WORDS[1]} in\n", out);
+    fputs("        esac\n        if [ -z \"$words\" ] && [ \"${cur#-}\" != \"$cur\" ]; then\n            case "
+          "${COMP_WORDS[1]} in\n",
+          out);
     for (const cli_command *const *c = cli_commands; *c; c++) {
         fprintf(out, "            %s) words=\"--help", (*c)->name);
         for (const cli_option *o = (*c)->options; o->name; o++)

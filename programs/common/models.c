@@ -71,7 +71,8 @@ char *cli_model_path(const char *name, const char *folder, sotto_error *err)
     if (!path && cli_is_folder(name))
         path = cli_path_join(NULL, name);
     if (!path)
-        cli_fail(err, SOTTO_E_NOT_FOUND, "no model \"%s\" in ./models%s%s%s%s%s", name, cache ? " or " : "", cache ? cache : "",
+        cli_fail(err, SOTTO_E_NOT_FOUND, "no model \"%s\" in ./models%s%s%s%s%s", name, cache ? " or " : "",
+                 cache ? cache : "",
                  cli_catalog_find(name) ? "; fetch it with: sotto get " : "; see sotto get --list for names",
                  cli_catalog_find(name) ? name : "", "");
     free(cache);

@@ -27,7 +27,14 @@ bool cli_word_at(const char *words, size_t n, const char **start, size_t *length
 bool cli_kind_takes_value(cli_kind kind)
 {
     switch (kind) {
-    case CLI_BOOL: case CLI_INT: case CLI_NUMBER: case CLI_LIMIT: case CLI_TEXT: case CLI_CHOICE: case CLI_LIST: case CLI_INPUT:
+    case CLI_BOOL:
+    case CLI_INT:
+    case CLI_NUMBER:
+    case CLI_LIMIT:
+    case CLI_TEXT:
+    case CLI_CHOICE:
+    case CLI_LIST:
+    case CLI_INPUT:
         return true;
     default:
         return false;
@@ -93,7 +100,8 @@ void cli_usage_line(const cli_command *command, FILE *out)
             command->inputs ? " " : "", command->inputs ? command->inputs : "");
 }
 
-static int usage_error(const cli_command *command, FILE *out, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int usage_error(const cli_command *command, FILE *out, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static int usage_error(const cli_command *command, FILE *out, const char *fmt, ...)
 {
@@ -148,7 +156,8 @@ static bool read_number(const char *text, double min, double max, double *out)
 
 static bool read_bool(const char *text, bool *out)
 {
-    static const char *const yes[] = {"true", "1", "yes", "on", "True"}, *const no[] = {"false", "0", "no", "off", "False"};
+    static const char *const yes[] = {"true", "1", "yes", "on", "True"}, *const no[] = {"false", "0", "no", "off",
+                                                                                        "False"};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
         if (strcmp(text, yes[i]) == 0)
             return *out = true, true;
@@ -220,7 +229,8 @@ static const char *store(const cli_option *o, void *args, const char *text, char
 }
 
 /* One argument that begins with '-' and the value after it. Advances *i past what it took. */
-static int parse_option(const cli_command *command, int argc, char **argv, int *i, void *args, cli_list *inputs, FILE *errors)
+static int parse_option(const cli_command *command, int argc, char **argv, int *i, void *args, cli_list *inputs,
+                        FILE *errors)
 {
     const char *typed = argv[*i];
     const char *equals = typed[1] == '-' ? strchr(typed, '=') : NULL;
@@ -240,7 +250,8 @@ static int parse_option(const cli_command *command, int argc, char **argv, int *
     if (!o)
         return usage_error(command, errors, "unknown option %.*s (see sotto %s --help)", (int)n, typed, command->name);
     if (o->kind == CLI_LATER)
-        return usage_error(command, errors, "%.*s is known but not available in this version: %s", shown, typed, o->help);
+        return usage_error(command, errors, "%.*s is known but not available in this version: %s", shown, typed,
+                           o->help);
     if (o->kind == CLI_REPLACED)
         return usage_error(command, errors, "%.*s is not used here: %s", shown, typed, o->help);
     if (cli_kind_takes_value(o->kind)) {

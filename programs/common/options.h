@@ -12,20 +12,20 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 /* What an option stores, at `offset` of the subcommand's struct. */
 typedef enum cli_kind {
-    CLI_FLAG,     /* bool: true when given */
-    CLI_BOOL,     /* bool: true or false */
-    CLI_INT,      /* int64_t in [min, max] */
-    CLI_NUMBER,   /* double in [min, max] */
-    CLI_LIMIT,    /* double in [min, max], or "off" (also "none") = NAN */
-    CLI_TEXT,     /* const char * */
-    CLI_CHOICE,   /* const char *: one of `choices` */
-    CLI_MODE,     /* const char *: one of `choices`, or `value` when none follows; NULL when not given */
-    CLI_LIST,     /* cli_list: may be repeated */
-    CLI_APPEND,   /* cli_list: a flag that appends `choices` */
-    CLI_INPUT,    /* one more positional argument */
-    CLI_IGNORED,  /* a flag that asks for what is the case anyway */
-    CLI_LATER,    /* known, but the feature does not exist; help says what it is */
-    CLI_REPLACED  /* known, but done differently here; help says how */
+    CLI_FLAG,    /* bool: true when given */
+    CLI_BOOL,    /* bool: true or false */
+    CLI_INT,     /* int64_t in [min, max] */
+    CLI_NUMBER,  /* double in [min, max] */
+    CLI_LIMIT,   /* double in [min, max], or "off" (also "none") = NAN */
+    CLI_TEXT,    /* const char * */
+    CLI_CHOICE,  /* const char *: one of `choices` */
+    CLI_MODE,    /* const char *: one of `choices`, or `value` when none follows; NULL when not given */
+    CLI_LIST,    /* cli_list: may be repeated */
+    CLI_APPEND,  /* cli_list: a flag that appends `choices` */
+    CLI_INPUT,   /* one more positional argument */
+    CLI_IGNORED, /* a flag that asks for what is the case anyway */
+    CLI_LATER,   /* known, but the feature does not exist; help says what it is */
+    CLI_REPLACED /* known, but done differently here; help says how */
 } cli_kind;
 
 typedef struct cli_list {
@@ -34,12 +34,12 @@ typedef struct cli_list {
 } cli_list;
 
 typedef struct cli_option {
-    const char *name;    /* long name without dashes, '-' between words */
-    const char *also;    /* other spellings as typed, separated by spaces: "-bs --beams"; NULL = none */
+    const char *name; /* long name without dashes, '-' between words */
+    const char *also; /* other spellings as typed, separated by spaces: "-bs --beams"; NULL = none */
     cli_kind kind;
     size_t offset;
-    const char *value;   /* what the value is called in help, "N"; NULL = no value */
-    const char *preset;  /* default as one would type it; NULL = zero, false, none */
+    const char *value;  /* what the value is called in help, "N"; NULL = no value */
+    const char *preset; /* default as one would type it; NULL = zero, false, none */
     double min, max;
     const char *choices; /* words separated by spaces */
     const char *help;
@@ -47,11 +47,11 @@ typedef struct cli_option {
 
 typedef struct cli_command {
     const char *name, *summary;
-    const char *inputs;   /* positional arguments in the usage line; NULL = none */
+    const char *inputs;         /* positional arguments in the usage line; NULL = none */
     int min_inputs, max_inputs; /* max -1 = any number */
     const cli_option *options;  /* ends at name NULL */
-    const char *details;  /* paragraphs after the options; may be NULL */
-    const char *examples; /* lines "command\texplanation"; may be NULL */
+    const char *details;        /* paragraphs after the options; may be NULL */
+    const char *examples;       /* lines "command\texplanation"; may be NULL */
     size_t args_size;
     int (*run)(void *args, const cli_list *inputs); /* returns an exit code */
 } cli_command;

@@ -74,7 +74,8 @@ bool cli_make_folders(const char *path, sotto_error *err)
         const char end = *p;
         *p = 0;
         if (mkdir(copy, 0777) != 0 && !cli_is_folder(copy))
-            ok = cli_fail(err, SOTTO_E_IO, "cannot make the folder %s: %s", copy, strerror(errno == EEXIST ? ENOTDIR : errno));
+            ok = cli_fail(err, SOTTO_E_IO, "cannot make the folder %s: %s", copy,
+                          strerror(errno == EEXIST ? ENOTDIR : errno));
         *p = end;
         if (!end)
             break;

@@ -59,7 +59,8 @@ static char *find_in_json(const json_t *root, const char *file)
 {
     size_t i;
     const json_t *entry, *files = json_object_get(root, "files");
-    json_array_foreach(files, i, entry) {
+    json_array_foreach(files, i, entry)
+    {
         const char *name = json_string_value(json_object_get(entry, "filename"));
         const char *url = json_string_value(json_object_get(entry, "url"));
         if (name && url && strcmp(name, file) == 0)
@@ -99,7 +100,8 @@ char *cli_index_find(const char *package, const char *file, sotto_error *err)
     if (index && (name = malloc(strlen(package) + 2))) {
         sprintf(name, "%s/", package);
         page_url = cli_path_join(index, name);
-        fetched = page_url && cli_fetch_page(page_url, "application/vnd.pypi.simple.v1+json, text/html;q=0.1", &page, &final_url, err);
+        fetched = page_url && cli_fetch_page(page_url, "application/vnd.pypi.simple.v1+json, text/html;q=0.1", &page,
+                                             &final_url, err);
         if (!page_url)
             cli_fail(err, SOTTO_E_MEMORY, "out of memory");
     }

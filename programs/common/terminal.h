@@ -10,10 +10,10 @@
 #include "sotto/base.h"
 
 typedef struct cli_progress {
-    bool bar;     /* a bar that is redrawn, for a terminal */
-    bool lines;   /* a line every five percent, for a log */
+    bool bar;   /* a bar that is redrawn, for a terminal */
+    bool lines; /* a line every five percent, for a log */
     const char *what;
-    int shown;    /* percent, or -1 */
+    int shown; /* percent, or -1 */
     double drawn_at;
     bool on_screen;
 } cli_progress;

@@ -79,8 +79,8 @@ bool cli_unpack(const char *archive, const cli_member *members, const char *fold
 {
     struct archive *a = archive_read_new();
     struct archive_entry *entry;
-    bool ok = a && archive_read_support_filter_all(a) >= ARCHIVE_WARN && archive_read_support_format_zip(a) >= ARCHIVE_WARN &&
-              archive_read_support_format_tar(a) >= ARCHIVE_WARN;
+    bool ok = a && archive_read_support_filter_all(a) >= ARCHIVE_WARN &&
+              archive_read_support_format_zip(a) >= ARCHIVE_WARN && archive_read_support_format_tar(a) >= ARCHIVE_WARN;
     if (!ok)
         cli_fail(err, SOTTO_E_MEMORY, "out of memory");
     else if (archive_read_open_filename(a, archive, 1 << 16) != ARCHIVE_OK)
@@ -96,7 +96,8 @@ bool cli_unpack(const char *archive, const cli_member *members, const char *fold
             break;
         }
         const char *name = archive_entry_pathname(entry);
-        const cli_member *m = name && archive_entry_filetype(entry) == AE_IFREG ? match(members, name, target, sizeof target) : NULL;
+        const cli_member *m =
+            name && archive_entry_filetype(entry) == AE_IFREG ? match(members, name, target, sizeof target) : NULL;
         if (m) {
             found++;
             ok = write_entry(a, m, folder, target, err);

@@ -166,4 +166,5 @@ static void write_json_full(cli_text *out, const cli_transcript *t)
 }
 
 const cli_writer cli_writer_json = {"json", "json", "text, segments and language", write_json};
-const cli_writer cli_writer_json_full = {"json-full", "json", "the same with tokens, model, times and memory", write_json_full};
+const cli_writer cli_writer_json_full = {"json-full", "json", "the same with tokens, model, times and memory",
+                                         write_json_full};

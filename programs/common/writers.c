@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-const cli_writer *const cli_writers[] = {&cli_writer_txt, &cli_writer_srt, &cli_writer_vtt,  &cli_writer_lrc,
-                                         &cli_writer_csv, &cli_writer_tsv, &cli_writer_json, &cli_writer_json_full,
-                                         NULL};
+const cli_writer *const cli_writers[] = {&cli_writer_txt,  &cli_writer_srt,       &cli_writer_vtt,
+                                         &cli_writer_lrc,  &cli_writer_csv,       &cli_writer_tsv,
+                                         &cli_writer_json, &cli_writer_json_full, NULL};
 
 const cli_writer *cli_writer_find(const char *name, size_t n)
 {

@@ -8,10 +8,10 @@
 /* A finished transcription, independent of any session, so that writers are tested without a model. Strings may hold any
  * bytes; every writer gives strict UTF-8. */
 typedef struct cli_transcript {
-    const char *audio, *model; /* as the user named them */
+    const char *audio, *model;             /* as the user named them */
     const char *model_size, *model_format; /* NULL = unknown */
-    const char *task;          /* "transcribe" or "translate" */
-    const char *language;      /* code; NULL = unknown */
+    const char *task;                      /* "transcribe" or "translate" */
+    const char *language;                  /* code; NULL = unknown */
     double language_probability, duration;
     const sotto_whisper_segment *const *segments;
     size_t n_segments;

@@ -55,15 +55,33 @@ static const struct {
     size_t at, n;
     const char *what;
 } kinds[] = {
-    {"WAVE", 8, 4, "WAV"},          {"AIFF", 8, 4, "AIFF"},         {"AIFC", 8, 4, "AIFF-C"},
-    {"AVI ", 8, 4, "AVI"},          {"fLaC", 0, 4, "FLAC"},         {"OggS", 0, 4, "Ogg"},
-    {"ID3", 0, 3, "MP3"},           {"ftyp", 4, 4, "MP4"},          {"\x1A\x45\xDF\xA3", 0, 4, "Matroska or WebM"},
-    {"caff", 0, 4, "CAF"},          {".snd", 0, 4, "AU"},           {"#!AMR", 0, 5, "AMR"},
-    {"\x30\x26\xB2\x75", 0, 4, "ASF or WMA"}, {"RIFX", 0, 4, "big-endian WAV"}, {"riff", 0, 4, "Wave64"},
-    {"\xFF\xFB", 0, 2, "MP3"},      {"\xFF\xF3", 0, 2, "MP3"},      {"\xFF\xF1", 0, 2, "AAC"},
-    {"\xFF\xF9", 0, 2, "AAC"},      {"FLV", 0, 3, "FLV"},           {"%PDF", 0, 4, "a PDF"},
-    {"PK\x03\x04", 0, 4, "a zip archive"}, {"GGUF", 0, 4, "a GGUF model"}, {"lmgg", 0, 4, "a ggml model"},
-    {"\x1F\x8B", 0, 2, "gzip"},     {"\x89PNG", 0, 4, "a PNG image"}, {"\xFF\xD8\xFF", 0, 3, "a JPEG image"},
+    {"WAVE", 8, 4, "WAV"},
+    {"AIFF", 8, 4, "AIFF"},
+    {"AIFC", 8, 4, "AIFF-C"},
+    {"AVI ", 8, 4, "AVI"},
+    {"fLaC", 0, 4, "FLAC"},
+    {"OggS", 0, 4, "Ogg"},
+    {"ID3", 0, 3, "MP3"},
+    {"ftyp", 4, 4, "MP4"},
+    {"\x1A\x45\xDF\xA3", 0, 4, "Matroska or WebM"},
+    {"caff", 0, 4, "CAF"},
+    {".snd", 0, 4, "AU"},
+    {"#!AMR", 0, 5, "AMR"},
+    {"\x30\x26\xB2\x75", 0, 4, "ASF or WMA"},
+    {"RIFX", 0, 4, "big-endian WAV"},
+    {"riff", 0, 4, "Wave64"},
+    {"\xFF\xFB", 0, 2, "MP3"},
+    {"\xFF\xF3", 0, 2, "MP3"},
+    {"\xFF\xF1", 0, 2, "AAC"},
+    {"\xFF\xF9", 0, 2, "AAC"},
+    {"FLV", 0, 3, "FLV"},
+    {"%PDF", 0, 4, "a PDF"},
+    {"PK\x03\x04", 0, 4, "a zip archive"},
+    {"GGUF", 0, 4, "a GGUF model"},
+    {"lmgg", 0, 4, "a ggml model"},
+    {"\x1F\x8B", 0, 2, "gzip"},
+    {"\x89PNG", 0, 4, "a PNG image"},
+    {"\xFF\xD8\xFF", 0, 3, "a JPEG image"},
 };
 
 const char *st_audio_sniff(const unsigned char *head, size_t n)
@@ -200,7 +218,8 @@ static void give_seek(st_audio_source *source, FILE *f)
     }
 }
 
-sotto_status st_audio_open(const char *path, const char *raw, const sotto_logger *logger, st_audio **out, sotto_error *err)
+sotto_status st_audio_open(const char *path, const char *raw, const sotto_logger *logger, st_audio **out,
+                           sotto_error *err)
 {
     *out = NULL;
     st_audio_source source = {.read = file_read, .size = -1};

@@ -29,8 +29,8 @@ typedef struct st_audio_source {
  * Encodings: s8 u8 s16le s16be s24le s24be s32le s32be f32le f32be f64le f64be alaw mulaw.
  * The logger gets warnings (cut data, samples that are not finite). Returns SOTTO_E_NOT_FOUND, SOTTO_E_IO,
  * SOTTO_E_FORMAT, SOTTO_E_UNSUPPORTED, SOTTO_E_ARGUMENT (raw) or SOTTO_E_MEMORY; messages begin with the name. */
-SOTTO_NODISCARD sotto_status st_audio_open(const char *path, const char *raw, const sotto_logger *logger, st_audio **out,
-                                           sotto_error *err);
+SOTTO_NODISCARD sotto_status st_audio_open(const char *path, const char *raw, const sotto_logger *logger,
+                                           st_audio **out, sotto_error *err);
 /* The same from any source; takes the source, also on failure. `name` is for messages and is copied. */
 SOTTO_NODISCARD sotto_status st_audio_open_source_take(const st_audio_source *source, const char *name, const char *raw,
                                                        const sotto_logger *logger, st_audio **out, sotto_error *err);

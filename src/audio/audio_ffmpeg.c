@@ -25,7 +25,7 @@ typedef struct ff_state {
     AVPacket *packet;
     AVFrame *frame;
     int stream;
-    int in_format, in_rate;       /* what swr was made for */
+    int in_format, in_rate; /* what swr was made for */
     AVChannelLayout in_layout;
     int16_t out[OUT_SAMPLES];
     size_t n_out, at_out;
@@ -100,8 +100,8 @@ static sotto_status make_converter(ff_state *f, sotto_error *err)
     else if (av_channel_layout_copy(&layout, &frame->ch_layout) < 0)
         return st_fail(err, SOTTO_E_MEMORY, "out of memory");
     swr_free(&f->swr);
-    int code = swr_alloc_set_opts2(&f->swr, &mono, AV_SAMPLE_FMT_S16, ST_AUDIO_RATE, &layout, frame->format, frame->sample_rate,
-                                   0, NULL);
+    int code = swr_alloc_set_opts2(&f->swr, &mono, AV_SAMPLE_FMT_S16, ST_AUDIO_RATE, &layout, frame->format,
+                                   frame->sample_rate, 0, NULL);
     if (code >= 0)
         code = swr_init(f->swr);
     av_channel_layout_uninit(&layout);
@@ -201,7 +201,8 @@ static sotto_status ff_fill(ff_state *f, sotto_error *err)
                 av_channel_layout_compare(&f->in_layout, &f->frame->ch_layout) != 0)
                 ST_TRY(make_converter(f, err));
             f->n_not_finite += clean(f->frame);
-            got = swr_convert(f->swr, out, OUT_SAMPLES, (const uint8_t **)(void *)f->frame->extended_data, f->frame->nb_samples);
+            got = swr_convert(f->swr, out, OUT_SAMPLES, (const uint8_t **)(void *)f->frame->extended_data,
+                              f->frame->nb_samples);
             av_frame_unref(f->frame);
         } else {
             got = f->swr ? swr_convert(f->swr, out, OUT_SAMPLES, NULL, 0) : 0;
@@ -219,8 +220,8 @@ static sotto_status ff_fill(ff_state *f, sotto_error *err)
                f->context.name, (long long)f->n_not_finite);
     f->n_not_finite = f->drained ? 0 : f->n_not_finite;
     if (f->drained && f->n_decoded == 0)
-        return st_fail(err, SOTTO_E_FORMAT, "%s: nothing of its %s audio could be decoded", f->format->iformat->long_name,
-                       f->codec->codec->name);
+        return st_fail(err, SOTTO_E_FORMAT, "%s: nothing of its %s audio could be decoded",
+                       f->format->iformat->long_name, f->codec->codec->name);
     f->n_bad = f->drained ? 0 : f->n_bad;
     return SOTTO_OK;
 }

@@ -35,7 +35,8 @@ typedef struct st_audio_decoder {
 
 /* Each returns SOTTO_E_UNSUPPORTED only before it has consumed more than the stream's head or sought; see audio.c. */
 sotto_status st_audio_open_wav(const st_audio_context *context, st_audio_decoder *out, sotto_error *err);
-sotto_status st_audio_open_raw(const st_audio_context *context, const char *spec, st_audio_decoder *out, sotto_error *err);
+sotto_status st_audio_open_raw(const st_audio_context *context, const char *spec, st_audio_decoder *out,
+                               sotto_error *err);
 sotto_status st_audio_open_ffmpeg(const st_audio_context *context, st_audio_decoder *out, sotto_error *err);
 
 /* ---- PCM: bytes of samples to mono at 16 kHz; shared by WAV and raw ---- */
@@ -61,8 +62,8 @@ typedef struct st_pcm_format {
 #define ST_PCM_MAX_CHANNELS 256u
 
 /* Frames of the stream from where it stands: `bytes` of them, or UINT64_MAX = until the end. */
-sotto_status st_pcm_open(const st_audio_context *context, const st_pcm_format *format, uint64_t bytes, st_audio_decoder *out,
-                         sotto_error *err);
+sotto_status st_pcm_open(const st_audio_context *context, const st_pcm_format *format, uint64_t bytes,
+                         st_audio_decoder *out, sotto_error *err);
 
 /* ---- resampler: windowed sinc, any rate to 16 kHz ---- */
 

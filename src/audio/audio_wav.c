@@ -7,7 +7,15 @@
 #include "audio_impl.h"
 #include "base/status.h"
 
-enum { TAG_PCM = 1, TAG_FLOAT = 3, TAG_ALAW = 6, TAG_MULAW = 7, TAG_EXTENSIBLE = 0xFFFE, MAX_FMT = 4096, MAX_CHUNKS = 1000 };
+enum {
+    TAG_PCM = 1,
+    TAG_FLOAT = 3,
+    TAG_ALAW = 6,
+    TAG_MULAW = 7,
+    TAG_EXTENSIBLE = 0xFFFE,
+    MAX_FMT = 4096,
+    MAX_CHUNKS = 1000
+};
 
 static uint32_t u16(const unsigned char *p)
 {
@@ -23,7 +31,7 @@ static const struct {
     uint32_t tag, bits;
     const char *encoding;
 } codings[] = {
-    {TAG_PCM, 8, "u8"},      {TAG_PCM, 16, "s16le"},   {TAG_PCM, 24, "s24le"}, {TAG_PCM, 32, "s32le"},
+    {TAG_PCM, 8, "u8"},       {TAG_PCM, 16, "s16le"},   {TAG_PCM, 24, "s24le"}, {TAG_PCM, 32, "s32le"},
     {TAG_FLOAT, 32, "f32le"}, {TAG_FLOAT, 64, "f64le"}, {TAG_ALAW, 8, "alaw"},  {TAG_MULAW, 8, "mulaw"},
 };
 
@@ -33,8 +41,15 @@ static const char *codec_name(uint32_t tag)
     static const struct {
         uint32_t tag;
         const char *name;
-    } names[] = {{0x02, "Microsoft ADPCM"}, {0x11, "IMA ADPCM"}, {0x31, "GSM 6.10"}, {0x50, "MPEG audio"},
-                 {0x55, "MP3"},             {0xFF, "AAC"},       {0x161, "WMA"},     {0x2000, "AC-3"}, {0xF1AC, "FLAC"}};
+    } names[] = {{0x02, "Microsoft ADPCM"},
+                 {0x11, "IMA ADPCM"},
+                 {0x31, "GSM 6.10"},
+                 {0x50, "MPEG audio"},
+                 {0x55, "MP3"},
+                 {0xFF, "AAC"},
+                 {0x161, "WMA"},
+                 {0x2000, "AC-3"},
+                 {0xF1AC, "FLAC"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].tag == tag)
             return names[i].name;
@@ -50,7 +65,8 @@ static sotto_status parse_fmt(const unsigned char *p, size_t n, st_pcm_format *o
     if (tag == TAG_EXTENSIBLE) {
         static const unsigned char rest[14] = {0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71};
         if (n < 40)
-            return st_fail(err, SOTTO_E_FORMAT, "WAV: extensible format without its extension (%zu bytes, expected 40)", n);
+            return st_fail(err, SOTTO_E_FORMAT, "WAV: extensible format without its extension (%zu bytes, expected 40)",
+                           n);
         if (memcmp(p + 26, rest, sizeof rest) != 0)
             return st_fail(err, SOTTO_E_UNSUPPORTED, "WAV: extensible format with an unknown sub-format");
         tag = u16(p + 24);
@@ -59,21 +75,25 @@ static sotto_status parse_fmt(const unsigned char *p, size_t n, st_pcm_format *o
         return st_fail(err, SOTTO_E_FORMAT, "WAV: %u channels, expected 1 to %u", channels, ST_PCM_MAX_CHANNELS);
     for (size_t i = 0; i < sizeof codings / sizeof *codings; i++) {
         /* A depth between bytes (12, 20) lies left-justified in its container. */
-        const bool odd_depth = tag == TAG_PCM && bits > 8 && codings[i].tag == tag && (bits + 7) / 8 * 8 == codings[i].bits;
+        const bool odd_depth =
+            tag == TAG_PCM && bits > 8 && codings[i].tag == tag && (bits + 7) / 8 * 8 == codings[i].bits;
         if (codings[i].tag != tag || (codings[i].bits != bits && !odd_depth))
             continue;
         const uint32_t frame = channels * codings[i].bits / 8;
         if (align != frame)
-            return st_fail(err, SOTTO_E_FORMAT, "WAV: blocks of %u bytes, expected %u for %u channels of %u bits", align, frame,
-                           channels, bits);
-        *out = (st_pcm_format){.encoding = st_pcm_encoding_find(codings[i].encoding), .rate = rate, .channels = channels,
+            return st_fail(err, SOTTO_E_FORMAT, "WAV: blocks of %u bytes, expected %u for %u channels of %u bits",
+                           align, frame, channels, bits);
+        *out = (st_pcm_format){.encoding = st_pcm_encoding_find(codings[i].encoding),
+                               .rate = rate,
+                               .channels = channels,
                                .frame_bytes = frame};
         return SOTTO_OK;
     }
     if (tag == TAG_PCM || tag == TAG_FLOAT)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "WAV: %u bits of %s, expected %s", bits, tag == TAG_PCM ? "PCM" : "float",
-                       tag == TAG_PCM ? "8, 16, 24 or 32" : "32 or 64");
-    return st_fail(err, SOTTO_E_UNSUPPORTED, "WAV: codec 0x%04x (%s), expected PCM, float, A-law or mu-law", tag, codec_name(tag));
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "WAV: %u bits of %s, expected %s", bits,
+                       tag == TAG_PCM ? "PCM" : "float", tag == TAG_PCM ? "8, 16, 24 or 32" : "32 or 64");
+    return st_fail(err, SOTTO_E_UNSUPPORTED, "WAV: codec 0x%04x (%s), expected PCM, float, A-law or mu-law", tag,
+                   codec_name(tag));
 }
 
 static bool is_printable(const unsigned char *id)

@@ -152,11 +152,11 @@ enum { FRAMES = 1024 };
 typedef struct pcm_state {
     st_audio_context context;
     st_pcm_format format;
-    uint64_t left;          /* bytes that still belong to the samples; UINT64_MAX = until the end */
-    bool declared;          /* left was given, so its end is expected */
+    uint64_t left; /* bytes that still belong to the samples; UINT64_MAX = until the end */
+    bool declared; /* left was given, so its end is expected */
     bool ended;
-    unsigned char *bytes;   /* FRAMES frames */
-    float *samples;         /* FRAMES * channels */
+    unsigned char *bytes;    /* FRAMES frames */
+    float *samples;          /* FRAMES * channels */
     st_resampler *resampler; /* NULL at 16 kHz */
     float mono[FRAMES];
     size_t n_mono, at_mono;
@@ -250,8 +250,8 @@ static sotto_status pcm_read(void *state, float *out, size_t cap, size_t *n, sot
     return SOTTO_OK;
 }
 
-sotto_status st_pcm_open(const st_audio_context *context, const st_pcm_format *format, uint64_t bytes, st_audio_decoder *out,
-                         sotto_error *err)
+sotto_status st_pcm_open(const st_audio_context *context, const st_pcm_format *format, uint64_t bytes,
+                         st_audio_decoder *out, sotto_error *err)
 {
     if (format->channels < 1 || format->channels > ST_PCM_MAX_CHANNELS)
         return st_fail(err, SOTTO_E_FORMAT, "%u channels, expected 1 to %u", format->channels, ST_PCM_MAX_CHANNELS);
@@ -280,7 +280,10 @@ sotto_status st_pcm_open(const st_audio_context *context, const st_pcm_format *f
     uint64_t there = size > at ? (uint64_t)(size - at) : 0;
     if (p->declared && (size < 0 || bytes < there))
         there = bytes;
-    *out = (st_audio_decoder){.read = pcm_read, .close = pcm_close, .state = p, .format = format->encoding->name,
+    *out = (st_audio_decoder){.read = pcm_read,
+                              .close = pcm_close,
+                              .state = p,
+                              .format = format->encoding->name,
                               .duration = (double)(there / format->frame_bytes) / format->rate};
     return SOTTO_OK;
 }

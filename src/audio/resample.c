@@ -12,11 +12,11 @@ enum { CROSSINGS = 32, STEPS = 512, BLOCK = 4096 };
 
 struct st_resampler {
     uint32_t rate;
-    size_t half;      /* input samples on each side of a position */
-    float *table;     /* [STEPS + 1, 2 * half]: the filter at fraction i / STEPS */
-    float *buffer;    /* [capacity] input; buffer[0] is input sample `first` */
+    size_t half;   /* input samples on each side of a position */
+    float *table;  /* [STEPS + 1, 2 * half]: the filter at fraction i / STEPS */
+    float *buffer; /* [capacity] input; buffer[0] is input sample `first` */
     size_t capacity, filled;
-    int64_t first;    /* may be negative: zeros before the start */
+    int64_t first; /* may be negative: zeros before the start */
     int64_t n_in, n_out;
     bool finished;
 };

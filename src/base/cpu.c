@@ -82,7 +82,7 @@ char *st_cpu_name(char *out, size_t size)
 
 char *st_cpu_features_text(uint32_t features, char *out, size_t size)
 {
-    static const char *const name[] = {"sse4.2", "avx2",        "fma",         "f16c", "avx512",
+    static const char *const name[] = {"sse4.2",      "avx2",        "fma",      "f16c", "avx512",
                                        "avx512-vnni", "avx512-bf16", "avx-vnni", "neon"};
     size_t used = 0;
     if (size > 0)

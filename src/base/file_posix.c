@@ -82,8 +82,7 @@ static sotto_status map_fd(int fd, const char *path, st_file_map *out, sotto_err
 sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *err)
 {
     *out = (st_file_map){0};
-    const int fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe without a writer must not block */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe without a writer must not block */
     if (fd < 0)
         return fail_errno(err, path, "open", errno);
     const sotto_status status = map_fd(fd, path, out, err);

@@ -34,8 +34,7 @@ static sotto_status fail_windows(sotto_error *err, const char *path, const char 
 {
     wchar_t wide[256];
     char text[512];
-    DWORD n =
-        FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, code, 0, wide, 255, NULL);
+    DWORD n = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, code, 0, wide, 255, NULL);
     while (n > 0 && (wide[n - 1] == L'\n' || wide[n - 1] == L'\r' || wide[n - 1] == L'.'))
         n--;
     const int length = WideCharToMultiByte(CP_UTF8, 0, wide, (int)n, text, (int)sizeof text - 1, NULL, NULL);
@@ -142,8 +141,8 @@ static bool identify(const char *path, BY_HANDLE_FILE_INFORMATION *out)
     wchar_t *const wide = to_wide(path);
     if (!wide)
         return false;
-    const HANDLE file = CreateFileW(wide, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING,
-                                    FILE_ATTRIBUTE_NORMAL, NULL);
+    const HANDLE file = CreateFileW(wide, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                                    OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
     st_free(wide);
     if (file == INVALID_HANDLE_VALUE)
         return false;

@@ -15,8 +15,9 @@ static const struct {
     sotto_dtype dtype;
     int ftype;
 } ftypes[] = {
-    {SOTTO_F32, 0},   {SOTTO_F16, 1},   {SOTTO_Q4_0, 2},  {SOTTO_Q4_1, 3},  {SOTTO_Q8_0, 7},  {SOTTO_Q5_0, 8},  {SOTTO_Q5_1, 9},
-    {SOTTO_Q2_K, 10}, {SOTTO_Q3_K, 11}, {SOTTO_Q4_K, 12}, {SOTTO_Q5_K, 13}, {SOTTO_Q6_K, 14}, {SOTTO_BF16, 24},
+    {SOTTO_F32, 0},   {SOTTO_F16, 1},   {SOTTO_Q4_0, 2},  {SOTTO_Q4_1, 3},  {SOTTO_Q8_0, 7},
+    {SOTTO_Q5_0, 8},  {SOTTO_Q5_1, 9},  {SOTTO_Q2_K, 10}, {SOTTO_Q3_K, 11}, {SOTTO_Q4_K, 12},
+    {SOTTO_Q5_K, 13}, {SOTTO_Q6_K, 14}, {SOTTO_BF16, 24},
 };
 
 int st_ftype(sotto_dtype dtype)
@@ -60,8 +61,10 @@ static sotto_status check_requantizing(const sotto_model_tensor *t, sotto_dtype 
     const bool same_integers = t->dtype == SOTTO_I8 && (to == SOTTO_Q8_0 || !is_quantised(to));
     if (!is_quantised(t->dtype) || t->dtype == to || same_integers)
         return SOTTO_OK;
-    return st_fail(err, SOTTO_E_ARGUMENT, "%.100s: is quantised already (%s); converting it to %s again loses more and has to be "
-                   "asked for", t->name, sotto_dtype_name(t->dtype), sotto_dtype_name(to));
+    return st_fail(err, SOTTO_E_ARGUMENT,
+                   "%.100s: is quantised already (%s); converting it to %s again loses more and has to be "
+                   "asked for",
+                   t->name, sotto_dtype_name(t->dtype), sotto_dtype_name(to));
 }
 
 /* ---- rows ---- */
@@ -110,8 +113,8 @@ static sotto_status convert_rows(const st_plan_tensor *p, int64_t row, int64_t n
     if (t->dtype == SOTTO_I8 && p->dtype == SOTTO_Q8_0) {
         for (int64_t r = row; t->row_scale && r < row + n_rows; r++)
             if (t->row_scale[r] >= 65520)
-                return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: row %lld has scale %g, too large for q8_0", t->name, (long long)r,
-                               (double)t->row_scale[r]);
+                return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: row %lld has scale %g, too large for q8_0", t->name,
+                               (long long)r, (double)t->row_scale[r]);
         pack_i8_rows(t, row, n_rows, packed);
         return SOTTO_OK;
     }
@@ -121,8 +124,8 @@ static sotto_status convert_rows(const st_plan_tensor *p, int64_t row, int64_t n
             if (fabsf(floats[i]) >= 65520 && !isinf(floats[i]))
                 return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: %g is too large for f16", t->name, (double)floats[i]);
     if (!sotto_row_from_f32(p->dtype, floats, packed, n_rows * width))
-        return st_fail(err, SOTTO_E_INTERNAL, "%.100s: rows of %lld elements cannot be written as %s", t->name, (long long)width,
-                       sotto_dtype_name(p->dtype));
+        return st_fail(err, SOTTO_E_INTERNAL, "%.100s: rows of %lld elements cannot be written as %s", t->name,
+                       (long long)width, sotto_dtype_name(p->dtype));
     return SOTTO_OK;
 }
 
@@ -202,8 +205,9 @@ static sotto_status plan_tensors(st_plan *plan, const sotto_dtype *wanted, sotto
             return st_fail(err, SOTTO_E_FORMAT, "%.100s: cannot be written as %s", t->name, sotto_dtype_name(p->dtype));
     }
     if (fallen > 0)
-        st_log(&plan->options->logger, SOTTO_LOG_WARNING, "%lld matrices are written as f16: their width is no multiple of %lld",
-               (long long)fallen, (long long)sotto_dtype_block(*wanted));
+        st_log(&plan->options->logger, SOTTO_LOG_WARNING,
+               "%lld matrices are written as f16: their width is no multiple of %lld", (long long)fallen,
+               (long long)sotto_dtype_block(*wanted));
     return SOTTO_OK;
 }
 
@@ -225,7 +229,8 @@ static sotto_status plan_filters(st_plan *plan, float *computed, sotto_error *er
     int64_t n_mels;
     ST_TRY(sotto_meta_int(plan->file, "whisper.n_mels", &n_mels, err));
     if (n_mels > ST_MEL_MAX || !st_mel_filters((int)n_mels, computed))
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "whisper.n_mels: no filters are known for %lld bands", (long long)n_mels);
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "whisper.n_mels: no filters are known for %lld bands",
+                       (long long)n_mels);
     plan->filters = computed;
     plan->n_filters = n_mels * ST_MEL_BINS;
     return SOTTO_OK;
@@ -256,7 +261,8 @@ static sotto_status find_format(const char *name, const char *path, const format
 static sotto_status find_dtype(const char *name, sotto_dtype *out, sotto_error *err)
 {
     if (sotto_dtype_find(name, out) != SOTTO_OK || !sotto_dtype_can_pack(*out))
-        return st_fail(err, SOTTO_E_ARGUMENT, "type \"%.40s\", expected f32, f16, bf16, q4_0, q4_1, q5_0, q5_1 or q8_0", name);
+        return st_fail(err, SOTTO_E_ARGUMENT, "type \"%.40s\", expected f32, f16, bf16, q4_0, q4_1, q5_0, q5_1 or q8_0",
+                       name);
     return SOTTO_OK;
 }
 

@@ -16,7 +16,7 @@ typedef struct st_plan {
     const sotto_convert_options *options;
     st_plan_tensor *list;
     int64_t n;
-    sotto_dtype main; /* type of the matrices */
+    sotto_dtype main;     /* type of the matrices */
     const float *filters; /* [n_mels, 201] */
     int64_t n_filters;
 } st_plan;

@@ -35,7 +35,7 @@ static const struct {
     size_t bytes;
     int dtype; /* -1: no tensor of it is read */
 } types[] = {
-    {"float32", 4, SOTTO_F32}, {"int8", 1, SOTTO_I8},    {"int16", 2, -1},
+    {"float32", 4, SOTTO_F32}, {"int8", 1, SOTTO_I8},     {"int16", 2, -1},
     {"int32", 4, SOTTO_I32},   {"float16", 2, SOTTO_F16}, {"bfloat16", 2, SOTTO_BF16},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
@@ -74,7 +74,8 @@ static sotto_status read_variable(st_bytes *b, uint32_t version, variable *v, so
         return cut_short(b, "the name of a variable", err);
     v->rank = st_bytes_u8(b);
     if (v->rank > SOTTO_MAX_DIMS)
-        return st_fail(err, SOTTO_E_FORMAT, "%.100s: %d dimensions, expected at most %d", v->name, v->rank, (int)SOTTO_MAX_DIMS);
+        return st_fail(err, SOTTO_E_FORMAT, "%.100s: %d dimensions, expected at most %d", v->name, v->rank,
+                       (int)SOTTO_MAX_DIMS);
     size_t count = 1;
     for (int i = 0; i < v->rank; i++) {
         v->dim[i] = st_bytes_u32(b);
@@ -130,8 +131,8 @@ static sotto_status read_variables(ct2 *c, const uint8_t *data, size_t size, sot
     if (!spec || b.failed)
         return cut_short(&b, "the header", err);
     if (version < MIN_VERSION || version > MAX_VERSION)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "version %u of CTranslate2's format, expected %d to %d", (unsigned)version,
-                       (int)MIN_VERSION, (int)MAX_VERSION);
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "version %u of CTranslate2's format, expected %d to %d",
+                       (unsigned)version, (int)MIN_VERSION, (int)MAX_VERSION);
     if (strcmp(spec, "WhisperSpec") != 0)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "a CTranslate2 model of \"%.60s\", expected \"WhisperSpec\"", spec);
     if (n > st_bytes_left(&b) / LEAST_VARIABLE)
@@ -166,15 +167,16 @@ static sotto_status row_scales(ct2 *c, const variable *v, const float **out, sot
     const variable *s;
     ST_TRY(need(c, name, &s, err));
     if (s->type != 0 || s->bytes != (size_t)v->dim[0] * 4)
-        return st_fail(err, SOTTO_E_FORMAT, "%s: %zu bytes of %s, expected %lld float32", name, s->bytes, types[s->type].name,
-                       (long long)v->dim[0]);
+        return st_fail(err, SOTTO_E_FORMAT, "%s: %zu bytes of %s, expected %lld float32", name, s->bytes,
+                       types[s->type].name, (long long)v->dim[0]);
     float *scale = st_model_array(c->file, v->dim[0], sizeof *scale, name, err);
     if (!scale)
         return SOTTO_E_MEMORY;
     memcpy(scale, s->data, s->bytes);
     for (int64_t i = 0; i < v->dim[0]; i++) {
         if (!(scale[i] > 0) || isinf(scale[i]))
-            return st_fail(err, SOTTO_E_FORMAT, "%s: row %lld is %g, expected above 0", name, (long long)i, (double)scale[i]);
+            return st_fail(err, SOTTO_E_FORMAT, "%s: row %lld is %g, expected above 0", name, (long long)i,
+                           (double)scale[i]);
         scale[i] = (float)(1.0 / (double)scale[i]);
     }
     *out = scale;
@@ -201,7 +203,8 @@ static sotto_status expand_conv(ct2 *c, sotto_model_tensor *t, const float *scal
 static sotto_status add_parts(ct2 *c, const variable *v, int n_parts, const char *const *names, sotto_error *err)
 {
     if (types[v->type].dtype < 0)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: weights of type %s are not supported", v->name, types[v->type].name);
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: weights of type %s are not supported", v->name,
+                       types[v->type].name);
     if (v->rank < 1 || v->dim[0] % n_parts != 0)
         return st_fail(err, SOTTO_E_FORMAT, "%s: %lld rows, expected a multiple of %d", v->name,
                        (long long)(v->rank < 1 ? 1 : v->dim[0]), n_parts);
@@ -232,15 +235,21 @@ static sotto_status add_parts(ct2 *c, const variable *v, int n_parts, const char
 }
 
 typedef struct module {
-    const char *name; /* of CTranslate2, behind the prefix */
+    const char *name;    /* of CTranslate2, behind the prefix */
     const char *leaf[2]; /* "weight" "bias", or "gamma" "beta" of a norm */
     int n_parts;
     const char *part[3];
     bool decoder_only;
 } module;
 
-#define LINEAR {"weight", "bias"}
-#define NORM {"gamma", "beta"}
+#define LINEAR           \
+    {                    \
+        "weight", "bias" \
+    }
+#define NORM            \
+    {                   \
+        "gamma", "beta" \
+    }
 
 static const module layer_modules[] = {
     {"self_attention/layer_norm", NORM, 1, {"attn_ln"}, false},

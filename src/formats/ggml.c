@@ -13,8 +13,9 @@
 enum { MAX_NAME = 1024 };
 
 const char *const st_ggml_header[ST_GGML_HEADER] = {
-    "whisper.n_vocab",    "whisper.n_audio_ctx",  "whisper.n_audio_state", "whisper.n_audio_head",   "whisper.n_audio_layer",
-    "whisper.n_text_ctx", "whisper.n_text_state", "whisper.n_text_head",   "whisper.n_text_layer",   "whisper.n_mels",
+    "whisper.n_vocab",       "whisper.n_audio_ctx", "whisper.n_audio_state", "whisper.n_audio_head",
+    "whisper.n_audio_layer", "whisper.n_text_ctx",  "whisper.n_text_state",  "whisper.n_text_head",
+    "whisper.n_text_layer",  "whisper.n_mels",
 };
 
 /* Types of the bulk of the weights, as the header tells them; thousands count versions of the block formats. */
@@ -53,8 +54,8 @@ static sotto_status read_filters(sotto_model_file *file, st_bytes *b, int32_t n_
     if (b->failed)
         return cut_short(b, "the size of the mel filters", err);
     if (n_mel != n_mels || n_mel < 1 || n_mel > ST_MEL_MAX || n_fft != ST_MEL_BINS)
-        return st_fail(err, SOTTO_E_FORMAT, "mel filters: %d x %d, expected whisper.n_mels (%d, at most %d) x %d", (int)n_mel,
-                       (int)n_fft, (int)n_mels, (int)ST_MEL_MAX, (int)ST_MEL_BINS);
+        return st_fail(err, SOTTO_E_FORMAT, "mel filters: %d x %d, expected whisper.n_mels (%d, at most %d) x %d",
+                       (int)n_mel, (int)n_fft, (int)n_mels, (int)ST_MEL_MAX, (int)ST_MEL_BINS);
     const int64_t count = (int64_t)n_mel * n_fft;
     const void *data = st_bytes_take(b, (size_t)count * sizeof(float));
     if (!data)
@@ -109,8 +110,8 @@ static sotto_status read_tensor(sotto_model_file *file, st_bytes *b, sotto_error
         return st_fail(err, SOTTO_E_FORMAT, "tensor at byte %zu: %d dimensions, expected 0 to %d", start, (int)n_dims,
                        (int)SOTTO_MAX_DIMS);
     if (length < 1 || length > MAX_NAME)
-        return st_fail(err, SOTTO_E_FORMAT, "tensor at byte %zu: a name of %d bytes, expected 1 to %d", start, (int)length,
-                       (int)MAX_NAME);
+        return st_fail(err, SOTTO_E_FORMAT, "tensor at byte %zu: a name of %d bytes, expected 1 to %d", start,
+                       (int)length, (int)MAX_NAME);
     sotto_model_tensor t = {.dtype = (sotto_dtype)type, .n_dims = n_dims};
     for (int i = 0; i < n_dims; i++)
         t.dim[i] = st_bytes_i32(b);

@@ -37,7 +37,8 @@ static sotto_status write_tokens(const st_plan *plan, st_out *o)
 {
     int64_t n = -1;
     for (int64_t i = 0; i < plan->file->n_meta; i++)
-        if (strcmp(plan->file->meta[i].about.key, tokens_key) == 0 && plan->file->meta[i].about.kind == SOTTO_META_STRINGS)
+        if (strcmp(plan->file->meta[i].about.key, tokens_key) == 0 &&
+            plan->file->meta[i].about.kind == SOTTO_META_STRINGS)
             n = plan->file->meta[i].about.count;
     if (n < 0 || n > INT32_MAX)
         return st_fail(o->err, SOTTO_E_FORMAT, "%s: missing, expected an array of texts", tokens_key);
@@ -68,8 +69,8 @@ sotto_status st_write_ggml(const st_plan *plan, st_out *o)
         const bool column = is_conv_bias(t->name) && t->n_dims == 1; /* programs that read the format expect [n, 1] */
         for (int a = 0; a < t->n_dims; a++)
             if (t->dim[a] > INT32_MAX)
-                return st_fail(o->err, SOTTO_E_UNSUPPORTED, "%.100s: dimension %d is %lld, too large for ggml files", t->name, a,
-                               (long long)t->dim[a]);
+                return st_fail(o->err, SOTTO_E_UNSUPPORTED, "%.100s: dimension %d is %lld, too large for ggml files",
+                               t->name, a, (long long)t->dim[a]);
         st_out_number(o, (uint64_t)(t->n_dims + column), 4);
         st_out_number(o, strlen(t->name), 4);
         st_out_number(o, (uint64_t)plan->list[i].dtype, 4);

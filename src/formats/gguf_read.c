@@ -34,8 +34,8 @@ static sotto_status take_text(gguf *g, const char *what, st_text *out)
     if (g->b.failed)
         return cut_short(g, what);
     if (n > st_bytes_left(&g->b))
-        return st_fail(g->err, SOTTO_E_FORMAT, "%s: a text of %llu bytes, but only %zu are left", what, (unsigned long long)n,
-                       st_bytes_left(&g->b));
+        return st_fail(g->err, SOTTO_E_FORMAT, "%s: a text of %llu bytes, but only %zu are left", what,
+                       (unsigned long long)n, st_bytes_left(&g->b));
     *out = (st_text){n ? st_bytes_take(&g->b, (size_t)n) : "", (size_t)n};
     return SOTTO_OK;
 }
@@ -53,16 +53,46 @@ static sotto_status take_name(gguf *g, const char *what, size_t max, const char 
 
 /* ---- values ---- */
 
-static int64_t take_u8(st_bytes *b) { return st_bytes_u8(b); }
-static int64_t take_i8(st_bytes *b) { return (int8_t)st_bytes_u8(b); }
-static int64_t take_u16(st_bytes *b) { return st_bytes_u16(b); }
-static int64_t take_i16(st_bytes *b) { return (int16_t)st_bytes_u16(b); }
-static int64_t take_u32(st_bytes *b) { return st_bytes_u32(b); }
-static int64_t take_i32(st_bytes *b) { return st_bytes_i32(b); }
-static int64_t take_i64(st_bytes *b) { return (int64_t)st_bytes_u64(b); }
-static int64_t take_bool(st_bytes *b) { return st_bytes_u8(b) != 0; }
-static double take_f32(st_bytes *b) { return (double)st_bytes_f32(b); }
-static double take_f64(st_bytes *b) { return st_bytes_f64(b); }
+static int64_t take_u8(st_bytes *b)
+{
+    return st_bytes_u8(b);
+}
+static int64_t take_i8(st_bytes *b)
+{
+    return (int8_t)st_bytes_u8(b);
+}
+static int64_t take_u16(st_bytes *b)
+{
+    return st_bytes_u16(b);
+}
+static int64_t take_i16(st_bytes *b)
+{
+    return (int16_t)st_bytes_u16(b);
+}
+static int64_t take_u32(st_bytes *b)
+{
+    return st_bytes_u32(b);
+}
+static int64_t take_i32(st_bytes *b)
+{
+    return st_bytes_i32(b);
+}
+static int64_t take_i64(st_bytes *b)
+{
+    return (int64_t)st_bytes_u64(b);
+}
+static int64_t take_bool(st_bytes *b)
+{
+    return st_bytes_u8(b) != 0;
+}
+static double take_f32(st_bytes *b)
+{
+    return (double)st_bytes_f32(b);
+}
+static double take_f64(st_bytes *b)
+{
+    return st_bytes_f64(b);
+}
 
 /* Numbers of 64 bits without sign count as signed; sizes that large occur nowhere. */
 static const struct {
@@ -70,10 +100,10 @@ static const struct {
     int64_t (*whole)(st_bytes *b);
     double (*real)(st_bytes *b);
 } values[ST_GGUF_TYPES] = {
-    [ST_GGUF_U8] = {1, take_u8, NULL},    [ST_GGUF_I8] = {1, take_i8, NULL},      [ST_GGUF_U16] = {2, take_u16, NULL},
-    [ST_GGUF_I16] = {2, take_i16, NULL},  [ST_GGUF_U32] = {4, take_u32, NULL},    [ST_GGUF_I32] = {4, take_i32, NULL},
-    [ST_GGUF_F32] = {4, NULL, take_f32},  [ST_GGUF_BOOL] = {1, take_bool, NULL},  [ST_GGUF_STRING] = {8, NULL, NULL},
-    [ST_GGUF_U64] = {8, take_i64, NULL},  [ST_GGUF_I64] = {8, take_i64, NULL},    [ST_GGUF_F64] = {8, NULL, take_f64},
+    [ST_GGUF_U8] = {1, take_u8, NULL},   [ST_GGUF_I8] = {1, take_i8, NULL},     [ST_GGUF_U16] = {2, take_u16, NULL},
+    [ST_GGUF_I16] = {2, take_i16, NULL}, [ST_GGUF_U32] = {4, take_u32, NULL},   [ST_GGUF_I32] = {4, take_i32, NULL},
+    [ST_GGUF_F32] = {4, NULL, take_f32}, [ST_GGUF_BOOL] = {1, take_bool, NULL}, [ST_GGUF_STRING] = {8, NULL, NULL},
+    [ST_GGUF_U64] = {8, take_i64, NULL}, [ST_GGUF_I64] = {8, take_i64, NULL},   [ST_GGUF_F64] = {8, NULL, take_f64},
 };
 
 static sotto_status check_type(const gguf *g, const char *key, uint32_t type)
@@ -96,8 +126,8 @@ static sotto_status read_array(gguf *g, const char *key, st_meta_entry *e)
     if (g->b.failed)
         return cut_short(g, key);
     if (n > st_bytes_left(&g->b) / values[type].bytes)
-        return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: %llu elements, but only %zu bytes are left", key, (unsigned long long)n,
-                       st_bytes_left(&g->b));
+        return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: %llu elements, but only %zu bytes are left", key,
+                       (unsigned long long)n, st_bytes_left(&g->b));
     e->about.count = (int64_t)n;
     if (type == ST_GGUF_STRING) {
         st_text *texts = st_model_array(g->file, e->about.count, sizeof *texts, key, g->err);
@@ -202,11 +232,12 @@ static sotto_status place_tensors(gguf *g, extent *where, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         sotto_model_tensor *t = &g->file->tensors[i];
         if (where[i].start % g->alignment != 0)
-            return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: offset %llu is no multiple of general.alignment, %zu", t->name,
-                           (unsigned long long)where[i].start, g->alignment);
+            return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: offset %llu is no multiple of general.alignment, %zu",
+                           t->name, (unsigned long long)where[i].start, g->alignment);
         if (where[i].start > left || t->bytes > left - where[i].start)
-            return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: %zu bytes at offset %llu, but the file has %zu bytes of tensors",
-                           t->name, t->bytes, (unsigned long long)where[i].start, left);
+            return st_fail(g->err, SOTTO_E_FORMAT,
+                           "%.100s: %zu bytes at offset %llu, but the file has %zu bytes of tensors", t->name, t->bytes,
+                           (unsigned long long)where[i].start, left);
         t->data = g->b.data + start + where[i].start;
         where[i].end = where[i].start + t->bytes;
     }

@@ -37,8 +37,8 @@ sotto_status st_check_tensor(const sotto_model_tensor *t, size_t *bytes, sotto_e
                            (long long)t->dim[i]);
     const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
     if (width % block != 0)
-        return st_fail(err, SOTTO_E_FORMAT, "%.100s: rows of %lld elements, expected a multiple of %lld for %s", t->name,
-                       (long long)width, (long long)block, sotto_dtype_name(t->dtype));
+        return st_fail(err, SOTTO_E_FORMAT, "%.100s: rows of %lld elements, expected a multiple of %lld for %s",
+                       t->name, (long long)width, (long long)block, sotto_dtype_name(t->dtype));
     return st_fail(err, SOTTO_E_FORMAT, "%.100s: its dimensions are too large", t->name);
 }
 
@@ -90,20 +90,24 @@ sotto_status st_model_put_int(sotto_model_file *file, const char *key, int64_t v
 
 sotto_status st_model_put_text(sotto_model_file *file, const char *key, const char *value, sotto_error *err)
 {
-    return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_STRING, 1}, {.text = {value, strlen(value)}}}, err);
+    return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_STRING, 1}, {.text = {value, strlen(value)}}},
+                        err);
 }
 
-sotto_status st_model_put_ints(sotto_model_file *file, const char *key, const int64_t *values, int64_t n, sotto_error *err)
+sotto_status st_model_put_ints(sotto_model_file *file, const char *key, const int64_t *values, int64_t n,
+                               sotto_error *err)
 {
     return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_INTS, n}, {.ints = values}}, err);
 }
 
-sotto_status st_model_put_floats(sotto_model_file *file, const char *key, const float *values, int64_t n, sotto_error *err)
+sotto_status st_model_put_floats(sotto_model_file *file, const char *key, const float *values, int64_t n,
+                                 sotto_error *err)
 {
     return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_FLOATS, n}, {.floats = values}}, err);
 }
 
-sotto_status st_model_put_texts(sotto_model_file *file, const char *key, const st_text *values, int64_t n, sotto_error *err)
+sotto_status st_model_put_texts(sotto_model_file *file, const char *key, const st_text *values, int64_t n,
+                                sotto_error *err)
 {
     return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_STRINGS, n}, {.texts = values}}, err);
 }
@@ -255,8 +259,8 @@ sotto_status sotto_model_file_open(const char *path, sotto_model_file **out, sot
     return SOTTO_OK;
 }
 
-sotto_status st_model_open_bytes(const void *data, size_t size, const char *name, const char *folder, sotto_model_file **out,
-                                 sotto_error *err)
+sotto_status st_model_open_bytes(const void *data, size_t size, const char *name, const char *folder,
+                                 sotto_model_file **out, sotto_error *err)
 {
     *out = NULL;
     sotto_model_file *file;
@@ -339,8 +343,8 @@ sotto_status sotto_model_tensor_f32(const sotto_model_tensor *t, int64_t row, in
     for (int i = 1; i < t->n_dims; i++)
         rows *= t->dim[i];
     if (row < 0 || n < 0 || row > rows || n > rows - row)
-        return st_fail(err, SOTTO_E_ARGUMENT, "%s: rows %lld to %lld of %lld", t->name, (long long)row, (long long)(row + n),
-                       (long long)rows);
+        return st_fail(err, SOTTO_E_ARGUMENT, "%s: rows %lld to %lld of %lld", t->name, (long long)row,
+                       (long long)(row + n), (long long)rows);
     const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
     const size_t row_bytes = sotto_dtype_row_bytes(t->dtype, width);
     if (!sotto_row_to_f32(t->dtype, (const uint8_t *)t->data + (size_t)row * row_bytes, out, n * width))
@@ -380,11 +384,11 @@ sotto_status sotto_meta_get(const sotto_model_file *file, int64_t index, sotto_m
     return SOTTO_OK;
 }
 
-static sotto_status find_meta(const sotto_model_file *f, const char *key, sotto_meta_kind kind, const st_meta_entry **out,
-                              sotto_error *err)
+static sotto_status find_meta(const sotto_model_file *f, const char *key, sotto_meta_kind kind,
+                              const st_meta_entry **out, sotto_error *err)
 {
-    static const char *const kinds[] = {"a whole number", "a number",           "a text",
-                                        "whole numbers",  "an array of numbers", "an array of texts"};
+    static const char *const kinds[] = {"a whole number",      "a number",         "a text", "whole numbers",
+                                        "an array of numbers", "an array of texts"};
     if (!f || !key)
         return st_fail(err, SOTTO_E_ARGUMENT, "metadata: the %s is NULL", f ? "key" : "file");
     const int64_t i = find_name(f->by_key, f->n_meta, key);
@@ -423,7 +427,8 @@ sotto_status sotto_meta_float(const sotto_model_file *f, const char *key, double
     return SOTTO_OK;
 }
 
-sotto_status sotto_meta_string(const sotto_model_file *f, const char *key, const char **out, size_t *length, sotto_error *err)
+sotto_status sotto_meta_string(const sotto_model_file *f, const char *key, const char **out, size_t *length,
+                               sotto_error *err)
 {
     const st_meta_entry *e;
     if (!out || !length)
@@ -436,7 +441,8 @@ sotto_status sotto_meta_string(const sotto_model_file *f, const char *key, const
     return SOTTO_OK;
 }
 
-sotto_status sotto_meta_ints(const sotto_model_file *f, const char *key, const int64_t **out, int64_t *count, sotto_error *err)
+sotto_status sotto_meta_ints(const sotto_model_file *f, const char *key, const int64_t **out, int64_t *count,
+                             sotto_error *err)
 {
     const st_meta_entry *e;
     if (!out || !count)
@@ -449,7 +455,8 @@ sotto_status sotto_meta_ints(const sotto_model_file *f, const char *key, const i
     return SOTTO_OK;
 }
 
-sotto_status sotto_meta_floats(const sotto_model_file *f, const char *key, const float **out, int64_t *count, sotto_error *err)
+sotto_status sotto_meta_floats(const sotto_model_file *f, const char *key, const float **out, int64_t *count,
+                               sotto_error *err)
 {
     const st_meta_entry *e;
     if (!out || !count)
@@ -462,8 +469,8 @@ sotto_status sotto_meta_floats(const sotto_model_file *f, const char *key, const
     return SOTTO_OK;
 }
 
-sotto_status sotto_meta_string_at(const sotto_model_file *f, const char *key, int64_t index, const char **out, size_t *length,
-                                  sotto_error *err)
+sotto_status sotto_meta_string_at(const sotto_model_file *f, const char *key, int64_t index, const char **out,
+                                  size_t *length, sotto_error *err)
 {
     const st_meta_entry *e;
     if (!out || !length)
@@ -472,7 +479,8 @@ sotto_status sotto_meta_string_at(const sotto_model_file *f, const char *key, in
     *length = 0;
     ST_TRY(find_meta(f, key, SOTTO_META_STRINGS, &e, err));
     if (index < 0 || index >= e->about.count)
-        return st_fail(err, SOTTO_E_ARGUMENT, "%s: element %lld of %lld", key, (long long)index, (long long)e->about.count);
+        return st_fail(err, SOTTO_E_ARGUMENT, "%s: element %lld of %lld", key, (long long)index,
+                       (long long)e->about.count);
     *out = e->value.texts[index].data;
     *length = e->value.texts[index].n;
     return SOTTO_OK;

@@ -39,8 +39,8 @@ typedef struct st_model_part {
 struct sotto_model_file {
     st_arena *arena;
     const char *format;
-    const char *path;   /* as the caller gave it */
-    const char *folder; /* where the files beside the weights are; NULL for a file in memory */
+    const char *path;     /* as the caller gave it */
+    const char *folder;   /* where the files beside the weights are; NULL for a file in memory */
     st_model_part *parts; /* every file that is mapped */
     int64_t n_parts, parts_cap;
     sotto_model_tensor *tensors;
@@ -64,13 +64,14 @@ typedef struct st_reader {
 extern const st_reader st_reader_ct2, st_reader_ggml, st_reader_gguf, st_reader_safetensors, st_reader_shards;
 
 /* Opens content that the caller keeps. `folder`: where the files beside it are, NULL when there are none. */
-sotto_status st_model_open_bytes(const void *data, size_t size, const char *name, const char *folder, sotto_model_file **out,
-                                 sotto_error *err);
+sotto_status st_model_open_bytes(const void *data, size_t size, const char *name, const char *folder,
+                                 sotto_model_file **out, sotto_error *err);
 
 /* ---- files ---- */
 
 /* Map a file that lives as long as the model file. */
-sotto_status st_model_map(sotto_model_file *file, const char *path, const uint8_t **data, size_t *size, sotto_error *err);
+sotto_status st_model_map(sotto_model_file *file, const char *path, const uint8_t **data, size_t *size,
+                          sotto_error *err);
 /* "folder/name" in the arena; NULL without memory. A file in memory has no folder: then *name itself is no path. */
 const char *st_model_sibling(sotto_model_file *file, const char *name);
 /* *found: the model has a folder and the folder has a file of that name. Fails without memory only. */
@@ -89,9 +90,12 @@ sotto_status st_model_add_tensor(sotto_model_file *file, const sotto_model_tenso
 sotto_status st_model_put(sotto_model_file *file, const char *key, const st_meta_entry *entry, sotto_error *err);
 sotto_status st_model_put_int(sotto_model_file *file, const char *key, int64_t value, sotto_error *err);
 sotto_status st_model_put_text(sotto_model_file *file, const char *key, const char *value, sotto_error *err);
-sotto_status st_model_put_ints(sotto_model_file *file, const char *key, const int64_t *values, int64_t n, sotto_error *err);
-sotto_status st_model_put_floats(sotto_model_file *file, const char *key, const float *values, int64_t n, sotto_error *err);
-sotto_status st_model_put_texts(sotto_model_file *file, const char *key, const st_text *values, int64_t n, sotto_error *err);
+sotto_status st_model_put_ints(sotto_model_file *file, const char *key, const int64_t *values, int64_t n,
+                               sotto_error *err);
+sotto_status st_model_put_floats(sotto_model_file *file, const char *key, const float *values, int64_t n,
+                                 sotto_error *err);
+sotto_status st_model_put_texts(sotto_model_file *file, const char *key, const st_text *values, int64_t n,
+                                sotto_error *err);
 /* Arena memory for n elements; NULL (and err) on overflow or without memory. */
 void *st_model_array(sotto_model_file *file, int64_t n, size_t element, const char *what, sotto_error *err);
 

@@ -53,7 +53,8 @@ static sotto_status read_shape(const char *name, const json_t *shape, sotto_mode
 {
     const size_t rank = json_array_size(shape);
     if (!json_is_array(shape) || rank > SOTTO_MAX_DIMS)
-        return st_fail(err, SOTTO_E_FORMAT, "%.100s: shape: expected an array of at most %d sizes", name, (int)SOTTO_MAX_DIMS);
+        return st_fail(err, SOTTO_E_FORMAT, "%.100s: shape: expected an array of at most %d sizes", name,
+                       (int)SOTTO_MAX_DIMS);
     t->n_dims = (int)rank;
     for (size_t i = 0; i < rank; i++) {
         const json_t *size = json_array_get(shape, i);
@@ -83,8 +84,9 @@ static sotto_status read_tensor(shard *s, const char *name, const json_t *about,
     extent *where = &s->where[s->n];
     where->name = name;
     if (!read_offsets(s, json_object_get(about, "data_offsets"), where))
-        return st_fail(err, SOTTO_E_FORMAT, "%.100s: data_offsets: expected a start and an end within the %zu bytes of the file",
-                       name, s->size);
+        return st_fail(err, SOTTO_E_FORMAT,
+                       "%.100s: data_offsets: expected a start and an end within the %zu bytes of the file", name,
+                       s->size);
     s->n++;
     char original[MAX_NAME];
     sotto_model_tensor t = {.name = original};
@@ -101,8 +103,8 @@ static sotto_status read_tensor(shard *s, const char *name, const json_t *about,
         return SOTTO_OK;
     ST_TRY(st_check_tensor(&t, &t.bytes, err));
     if (t.bytes != where->end - where->start)
-        return st_fail(err, SOTTO_E_FORMAT, "%.100s: data_offsets: %zu bytes, expected %zu", name, where->end - where->start,
-                       t.bytes);
+        return st_fail(err, SOTTO_E_FORMAT, "%.100s: data_offsets: %zu bytes, expected %zu", name,
+                       where->end - where->start, t.bytes);
     t.data = s->data + where->start;
     return st_model_add_tensor(s->file, &t, err);
 }
@@ -117,9 +119,8 @@ static sotto_status read_header(shard *s, const json_t *header, sotto_error *err
 {
     const char *name;
     json_t *about;
-    json_object_foreach((json_t *)(uintptr_t)header, name, about)
-        if (strcmp(name, "__metadata__") != 0)
-            ST_TRY(read_tensor(s, name, about, err));
+    json_object_foreach((json_t *)(uintptr_t)header, name, about) if (strcmp(name, "__metadata__") != 0)
+        ST_TRY(read_tensor(s, name, about, err));
     if (s->n > 1)
         qsort(s->where, (size_t)s->n, sizeof *s->where, by_start);
     for (int64_t i = 1; i < s->n; i++)
@@ -148,16 +149,11 @@ static sotto_status read_shard(sotto_model_file *file, const uint8_t *data, size
 /* ---- the files beside it ---- */
 
 static const char *const config_keys[][2] = {
-    {"whisper.n_vocab", "vocab_size"},
-    {"whisper.n_audio_ctx", "max_source_positions"},
-    {"whisper.n_audio_state", "d_model"},
-    {"whisper.n_audio_head", "encoder_attention_heads"},
-    {"whisper.n_audio_layer", "encoder_layers"},
-    {"whisper.n_text_ctx", "max_target_positions"},
-    {"whisper.n_text_state", "d_model"},
-    {"whisper.n_text_head", "decoder_attention_heads"},
-    {"whisper.n_text_layer", "decoder_layers"},
-    {"whisper.n_mels", "num_mel_bins"},
+    {"whisper.n_vocab", "vocab_size"},           {"whisper.n_audio_ctx", "max_source_positions"},
+    {"whisper.n_audio_state", "d_model"},        {"whisper.n_audio_head", "encoder_attention_heads"},
+    {"whisper.n_audio_layer", "encoder_layers"}, {"whisper.n_text_ctx", "max_target_positions"},
+    {"whisper.n_text_state", "d_model"},         {"whisper.n_text_head", "decoder_attention_heads"},
+    {"whisper.n_text_layer", "decoder_layers"},  {"whisper.n_mels", "num_mel_bins"},
 };
 
 static sotto_status put_config(sotto_model_file *file, const json_t *config, bool *whisper, sotto_error *err)
@@ -261,7 +257,8 @@ static sotto_status open_shards(sotto_model_file *file, json_t *map, sotto_error
     sotto_status status = done ? SOTTO_OK : st_fail_memory(err, 1, "weight_map");
     const char *tensor;
     json_t *name;
-    json_object_foreach(map, tensor, name) {
+    json_object_foreach(map, tensor, name)
+    {
         if (status != SOTTO_OK)
             break;
         if (!json_is_string(name))

@@ -5,7 +5,7 @@
 const char *const st_folder_weights[] = {"model.bin", "model.safetensors", "model.safetensors.index.json", NULL};
 
 static const st_reader *const readers[] = {&st_reader_ggml, &st_reader_gguf, &st_reader_ct2, &st_reader_safetensors,
-                                          &st_reader_shards};
+                                           &st_reader_shards};
 
 const st_reader *st_sniff(const uint8_t *data, size_t size)
 {
@@ -31,13 +31,17 @@ static const struct {
     {"{", "a JSON document", SOTTO_E_FORMAT},
     {"\x1f\x8b", "a gzip archive", SOTTO_E_UNSUPPORTED},
     {"BZh", "a bzip2 archive", SOTTO_E_UNSUPPORTED},
-    {"\xfd" "7zXZ", "an xz archive", SOTTO_E_UNSUPPORTED},
+    {"\xfd"
+     "7zXZ",
+     "an xz archive", SOTTO_E_UNSUPPORTED},
     {"fmgg", "ggml's old format \"ggmf\"", SOTTO_E_UNSUPPORTED},
     {"tjgg", "ggml's old format \"ggjt\"", SOTTO_E_UNSUPPORTED},
     {"lmgg", "a ggml file that stops after its first word", SOTTO_E_FORMAT},
     {"RIFF", "a RIFF file, perhaps audio", SOTTO_E_FORMAT},
     {"\x89HDF", "an HDF5 file", SOTTO_E_UNSUPPORTED},
-    {"\x7f" "ELF", "a program", SOTTO_E_FORMAT},
+    {"\x7f"
+     "ELF",
+     "a program", SOTTO_E_FORMAT},
 };
 
 sotto_status st_sniff_fail(const uint8_t *data, size_t size, sotto_error *err)
@@ -52,14 +56,16 @@ sotto_status st_sniff_fail(const uint8_t *data, size_t size, sotto_error *err)
     }
     if (size < 4)
         return st_fail(err, SOTTO_E_FORMAT, "the file has %zu bytes, %s", size, expected);
-    return st_fail(err, SOTTO_E_FORMAT, "begins with bytes %02x %02x %02x %02x, %s", data[0], data[1], data[2], data[3], expected);
+    return st_fail(err, SOTTO_E_FORMAT, "begins with bytes %02x %02x %02x %02x, %s", data[0], data[1], data[2], data[3],
+                   expected);
 }
 
 sotto_status st_sniff_folder_fail(sotto_model_file *file, sotto_error *err)
 {
     bool pickle;
     ST_TRY(st_model_has_sibling(file, "pytorch_model.bin", &pickle, err));
-    return st_fail(err, SOTTO_E_NOT_FOUND, "%s: the folder has none of %s, %s or %s%s", file->path, st_folder_weights[0],
-                   st_folder_weights[1], st_folder_weights[2],
-                   pickle ? " (its pytorch_model.bin is a Python pickle, which is not read: convert it to safetensors)" : "");
+    return st_fail(err, SOTTO_E_NOT_FOUND, "%s: the folder has none of %s, %s or %s%s", file->path,
+                   st_folder_weights[0], st_folder_weights[1], st_folder_weights[2],
+                   pickle ? " (its pytorch_model.bin is a Python pickle, which is not read: convert it to safetensors)"
+                          : "");
 }

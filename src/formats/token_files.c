@@ -103,7 +103,8 @@ static sotto_status lines_of(sotto_model_file *file, const st_file_map *map, sot
     for (size_t i = 0; i < map->size; i++)
         n += map->data[i] == '\n';
     if (n > MAX_TOKENS)
-        return st_fail(err, SOTTO_E_FORMAT, "vocabulary.txt: %lld lines, expected at most %d", (long long)n, (int)MAX_TOKENS);
+        return st_fail(err, SOTTO_E_FORMAT, "vocabulary.txt: %lld lines, expected at most %d", (long long)n,
+                       (int)MAX_TOKENS);
     st_text *tokens = st_model_array(file, n, sizeof *tokens, "vocabulary.txt", err);
     if (!tokens)
         return SOTTO_E_MEMORY;
@@ -144,9 +145,7 @@ static sotto_status from_ids(sotto_model_file *file, const char *name, json_t *i
     const char *word;
     json_t *id;
     if (n < 0) /* the special tokens are elsewhere */
-        json_object_foreach(ids, word, id)
-            if (json_integer_value(id) >= n)
-                n = json_integer_value(id) + 1;
+        json_object_foreach(ids, word, id) if (json_integer_value(id) >= n) n = json_integer_value(id) + 1;
     if (n < 0 || n > MAX_TOKENS)
         return st_fail(err, SOTTO_E_FORMAT, "%s: id %lld, expected 0 to %d", name, (long long)n, (int)MAX_TOKENS);
     st_text *tokens = st_model_array(file, n, sizeof *tokens, name, err);
@@ -154,9 +153,9 @@ static sotto_status from_ids(sotto_model_file *file, const char *name, json_t *i
         return SOTTO_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
         tokens[i].data = "";
-    json_object_foreach(ids, word, id)
-        if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < n)
-            ST_TRY(set_token(file, &tokens[json_integer_value(id)], word, strlen(word), err));
+    json_object_foreach(ids, word,
+                        id) if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < n)
+        ST_TRY(set_token(file, &tokens[json_integer_value(id)], word, strlen(word), err));
     return st_model_put_texts(file, tokens_key, tokens, n, err);
 }
 
@@ -190,5 +189,6 @@ sotto_status st_put_tokens(sotto_model_file *file, sotto_error *err)
     }
     if (!file->folder) /* in memory there is nothing beside the weights */
         return SOTTO_OK;
-    return st_fail(err, SOTTO_E_NOT_FOUND, "the folder has none of vocabulary.json, vocabulary.txt, vocab.json or tokenizer.json");
+    return st_fail(err, SOTTO_E_NOT_FOUND,
+                   "the folder has none of vocabulary.json, vocabulary.txt, vocab.json or tokenizer.json");
 }

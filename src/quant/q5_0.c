@@ -27,8 +27,7 @@ void st_q5_0_pack(const float *src, void *dst, int64_t n)
         const float d = st_block_extreme(x) / -16.0f, id = d != 0 ? 1.0f / d : 0.0f;
         st_q5_0 b = {.d = st_f32_to_f16(d)};
         for (int j = 0; j < 16; j++) {
-            const uint8_t low = st_quant_level(x[j] * id + 16.5f, 31),
-                          high = st_quant_level(x[j + 16] * id + 16.5f, 31);
+            const uint8_t low = st_quant_level(x[j] * id + 16.5f, 31), high = st_quant_level(x[j + 16] * id + 16.5f, 31);
             b.qs[j] = (uint8_t)((low & 15) | (high & 15) << 4);
             b.qh[j / 8] |= (uint8_t)(low >> 4 << j % 8);
             b.qh[2 + j / 8] |= (uint8_t)(high >> 4 << j % 8);

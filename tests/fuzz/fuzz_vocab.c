@@ -40,7 +40,8 @@ static void check_text(const st_vocab *v, const char *text, size_t n)
         FUZZ_CHECK(ids[i] >= 0 && ids[i] < v->n_text);
         const char *p = st_vocab_bytes(v, ids[i], &bytes);
         FUZZ_CHECK(bytes > 0);
-        while (at < length && st_bpe_find(v->bpe, repaired + at, 1) < 0 && (length - at < bytes || memcmp(repaired + at, p, bytes) != 0))
+        while (at < length && st_bpe_find(v->bpe, repaired + at, 1) < 0 &&
+               (length - at < bytes || memcmp(repaired + at, p, bytes) != 0))
             at++;
         FUZZ_CHECK(length - at >= bytes && memcmp(repaired + at, p, bytes) == 0);
         at += bytes;
@@ -73,7 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     FUZZ_CHECK(v->n_vocab == (int32_t)t.count + 1510 + (int32_t)(size % 101));
     for (int64_t i = 0; i < v->n_non_speech; i++)
-        FUZZ_CHECK(v->non_speech[i] >= 0 && v->non_speech[i] < v->n_text && (i == 0 || v->non_speech[i] > v->non_speech[i - 1]));
+        FUZZ_CHECK(v->non_speech[i] >= 0 && v->non_speech[i] < v->n_text &&
+                   (i == 0 || v->non_speech[i] > v->non_speech[i - 1]));
     check_text(v, (const char *)data + at, size - at);
     st_vocab_free(v);
     return 0;

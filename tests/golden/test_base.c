@@ -19,8 +19,9 @@
 #define LANGUAGE_BOUND 0.01
 
 static const char *const names[] = {
-    "librivox-0870", "librivox-0880", "librivox-0890", "librivox-0920", "librivox-0930", "librivox-pair", "librivox-all",
-    "librivox-long", "jfk",           "pico-test",     "pico-test-de",  "pico-test-es",  "pico-test-ja",  "pico-empty",
+    "librivox-0870", "librivox-0880", "librivox-0890", "librivox-0920", "librivox-0930",
+    "librivox-pair", "librivox-all",  "librivox-long", "jfk",           "pico-test",
+    "pico-test-de",  "pico-test-es",  "pico-test-ja",  "pico-empty",
 };
 enum { N_NAMES = sizeof names / sizeof *names };
 
@@ -85,9 +86,10 @@ static void mel_encoder_and_first_logits(void **state)
             st_frontend_window(p.frontend, 0, ST_WINDOW_FRAMES, mel);
             if (p.engine.encode(p.engine.ctx, mel, &err) || st_net_encoder_output(p.net, out, &err))
                 fail_msg("%s", err.text);
-            const double m = check_mel(&g, mel, n_mels), e = parts_encoder_error(&g, out, d), l = check_logits(&p, &g, logits);
-            printf("%-14s mel %.1e (<= %.0e), encoder %.1e (<= %.0e), first logits %.1e (<= %.2f)\n", names[i], m, MEL_BOUND, e,
-                   ENCODER_BOUND, l, LOGIT_BOUND);
+            const double m = check_mel(&g, mel, n_mels), e = parts_encoder_error(&g, out, d),
+                         l = check_logits(&p, &g, logits);
+            printf("%-14s mel %.1e (<= %.0e), encoder %.1e (<= %.0e), first logits %.1e (<= %.2f)\n", names[i], m,
+                   MEL_BOUND, e, ENCODER_BOUND, l, LOGIT_BOUND);
             assert_true(m <= MEL_BOUND && e <= ENCODER_BOUND && l <= LOGIT_BOUND);
             done++;
             recording_close(&r);
@@ -134,7 +136,8 @@ static void languages(void **state)
                 assert_true(index >= 0);
                 worst = fmax(worst, fabs((double)p[index] - json_number_value(value)));
             }
-            printf("%-14s %s, worst difference %.1e (<= %.2f)\n", names[i], sotto_language_code(best), worst, LANGUAGE_BOUND);
+            printf("%-14s %s, worst difference %.1e (<= %.2f)\n", names[i], sotto_language_code(best), worst,
+                   LANGUAGE_BOUND);
             assert_true(worst <= LANGUAGE_BOUND);
             done++;
             recording_close(&r);

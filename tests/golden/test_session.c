@@ -18,7 +18,6 @@
 
 #define TINY SOTTO_BUILD_DIR "/tiny/tiny-multilingual-ggml-f16.bin"
 
-
 enum { RATE = SOTTO_WHISPER_SAMPLE_RATE };
 
 static sotto_whisper_model *open_model(const char *path)
@@ -197,7 +196,8 @@ static void sessions_in_threads_give_the_same_bits(void **state)
 static void audio_of_any_length(void **state)
 {
     (void)state;
-    static const int64_t lengths[] = {0, 1, 5, 159, 160, 161, 199, 200, 201, 1600, 4800, 8800, 15840, 16000, 479999, 480000, 480001};
+    static const int64_t lengths[] = {0,    1,    5,    159,   160,   161,    199,    200,   201,
+                                      1600, 4800, 8800, 15840, 16000, 479999, 480000, 480001};
     sotto_whisper_model *model = open_model(TINY);
     sotto_whisper_session *s = open_session(model);
     sotto_whisper_options o = short_options();
@@ -360,7 +360,8 @@ typedef struct outside {
     float first;
 } outside;
 
-static sotto_status encode_outside(void *user, const float *log_mel, int n_mels, int n_frames, float *out, sotto_error *err)
+static sotto_status encode_outside(void *user, const float *log_mel, int n_mels, int n_frames, float *out,
+                                   sotto_error *err)
 {
     (void)err;
     outside *o = user;

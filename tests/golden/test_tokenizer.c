@@ -53,9 +53,15 @@ static void check_special_ids(const st_vocab *v, json_t *want)
         const char *key;
         int32_t id;
     } ids[] = {
-        {"n_vocab", v->n_vocab},       {"eot", v->eot},           {"sot", v->sot},
-        {"translate", v->translate},   {"transcribe", v->transcribe}, {"sot_lm", v->sot_lm},
-        {"sot_prev", v->sot_prev},     {"no_speech", v->no_speech},   {"no_timestamps", v->no_timestamps},
+        {"n_vocab", v->n_vocab},
+        {"eot", v->eot},
+        {"sot", v->sot},
+        {"translate", v->translate},
+        {"transcribe", v->transcribe},
+        {"sot_lm", v->sot_lm},
+        {"sot_prev", v->sot_prev},
+        {"no_speech", v->no_speech},
+        {"no_timestamps", v->no_timestamps},
         {"timestamp_begin", v->timestamp},
     };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)

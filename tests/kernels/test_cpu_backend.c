@@ -100,7 +100,8 @@ static void check_linear(sotto_backend *b, sotto_dtype type, bool matrix, int64_
     sotto_store *store;
     ok(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &store, &err), &err);
     const int64_t w_dim[2] = {k, n};
-    sotto_tensor *w = sotto_store_add(store, "w", type, 2, w_dim, matrix), *bias = sotto_store_add(store, "b", SOTTO_F32, 1, &n, false);
+    sotto_tensor *w = sotto_store_add(store, "w", type, 2, w_dim, matrix),
+                 *bias = sotto_store_add(store, "b", SOTTO_F32, 1, &n, false);
     ok(sotto_store_allocate(store, &err), &err);
     float *wf = random_floats(n * k), *bf = random_floats(n), *x = random_floats(m * k), *res = random_floats(m * n);
     const size_t row = sotto_dtype_row_bytes(type, k);
@@ -140,7 +141,8 @@ static void check_linear(sotto_backend *b, sotto_dtype type, bool matrix, int64_
     float *found = malloc((size_t)(4 * k) * 4);
     ok(sotto_plan_get(r.plan, got, 0, found, (size_t)(4 * k) * 4, &err), &err);
     for (int64_t j = 0; j < k; j++) {
-        assert_true(found[j] == wf[(n - 1) * k + j] && found[k + j] == 0 && found[2 * k + j] == wf[j] && found[3 * k + j] == 0);
+        assert_true(found[j] == wf[(n - 1) * k + j] && found[k + j] == 0 && found[2 * k + j] == wf[j] &&
+                    found[3 * k + j] == 0);
     }
     end(&r);
     sotto_store_free(store);
@@ -152,7 +154,8 @@ static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "neon
 static void test_linear(void **state)
 {
     (void)state;
-    static const sotto_dtype types[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_Q8_0, SOTTO_Q5_1, SOTTO_Q5_0, SOTTO_Q4_1, SOTTO_Q4_0};
+    static const sotto_dtype types[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q8_0,
+                                        SOTTO_Q5_1, SOTTO_Q5_0, SOTTO_Q4_1, SOTTO_Q4_0};
     static const int64_t rows[] = {1, 5, 9, 121, 300};
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         sotto_backend *b;
@@ -245,7 +248,8 @@ static void check_cache(sotto_backend *b, sotto_dtype type, bool listed)
     sotto_store *store;
     ok(sotto_store_create(b, SOTTO_USAGE_CACHE, &store, &err), &err);
     const int64_t dim[2] = {D * H, CELLS};
-    sotto_tensor *ck = sotto_store_add(store, "k", type, 2, dim, false), *cv = sotto_store_add(store, "v", type, 2, dim, false);
+    sotto_tensor *ck = sotto_store_add(store, "k", type, 2, dim, false),
+                 *cv = sotto_store_add(store, "v", type, 2, dim, false);
     ok(sotto_store_allocate(store, &err), &err);
     run r;
     begin(&r, b);
@@ -255,8 +259,9 @@ static void check_cache(sotto_backend *b, sotto_dtype type, bool listed)
     const int64_t cells[3] = {D, H, CELLS};
     sotto_tensor *k = sotto_set_rows(r.g, sotto_graph_use(r.g, ck), where, x);
     sotto_tensor *v = sotto_copy_into(r.g, sotto_graph_use(r.g, cv), sotto_scale(r.g, x, -2.0f, 0.5f));
-    sotto_tensor *y = sotto_cache_attention(r.g, q, sotto_view_reshape(r.g, k, 3, cells), sotto_view_reshape(r.g, v, 3, cells),
-                                            listed ? index : NULL, base, n_kv, 0.3f);
+    sotto_tensor *y =
+        sotto_cache_attention(r.g, q, sotto_view_reshape(r.g, k, 3, cells), sotto_view_reshape(r.g, v, 3, cells),
+                              listed ? index : NULL, base, n_kv, 0.3f);
     sotto_graph_output(r.g, y, "y");
     plan(&r);
     float *xf = random_floats(D * H * CELLS), *qf = random_floats(D * H * ROWS);
@@ -294,7 +299,10 @@ static void check_cache(sotto_backend *b, sotto_dtype type, bool listed)
                 double want = 0;
                 for (int j = 0; j < nf[i]; j++)
                     want += p[j] / sum * (0.5 - 2.0 * xf[cell[j] * D * H + h * D + e]);
-                close_to("cache", i, out[(i * H + h) * D + e], want, type == SOTTO_F32 ? 1e-5 : type == SOTTO_F16 ? 3e-3 : 3e-2);
+                close_to("cache", i, out[(i * H + h) * D + e], want,
+                         type == SOTTO_F32   ? 1e-5
+                         : type == SOTTO_F16 ? 3e-3
+                                             : 3e-2);
             }
         }
     }
@@ -338,7 +346,8 @@ static void test_products(void **state)
     sotto_backend *b = open_backend(NULL, 2);
     run r;
     begin(&r, b);
-    sotto_tensor *a = input(&r, "a", SOTTO_F32, K, N, B), *c = input(&r, "b", SOTTO_F32, K, M, B), *one = input(&r, "c", SOTTO_F32, K, M, 1);
+    sotto_tensor *a = input(&r, "a", SOTTO_F32, K, N, B), *c = input(&r, "b", SOTTO_F32, K, M, B),
+                 *one = input(&r, "c", SOTTO_F32, K, M, 1);
     sotto_tensor *y = sotto_matmul(r.g, a, c), *z = sotto_matmul(r.g, a, one);
     sotto_graph_output(r.g, y, "y");
     sotto_graph_output(r.g, z, "z");
@@ -443,7 +452,8 @@ static void test_abort(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),   cmocka_unit_test(test_linear), cmocka_unit_test(test_attention),
-                                       cmocka_unit_test(test_cache),     cmocka_unit_test(test_products), cmocka_unit_test(test_abort)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),   cmocka_unit_test(test_linear),
+                                       cmocka_unit_test(test_attention), cmocka_unit_test(test_cache),
+                                       cmocka_unit_test(test_products),  cmocka_unit_test(test_abort)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ enum { STEPS = 50, PIECES = 200 };
 typedef struct job {
     st_pool *pool;
     st_work work;
-    int *taken;   /* [PIECES], written by whoever took the piece */
+    int *taken; /* [PIECES], written by whoever took the piece */
     int total[STEPS];
     int calls[64];
 } job;
@@ -144,7 +144,7 @@ static void test_many_small_regions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_work), cmocka_unit_test(test_create), cmocka_unit_test(test_pool),
-                                       cmocka_unit_test(test_many_small_regions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_work), cmocka_unit_test(test_create),
+                                       cmocka_unit_test(test_pool), cmocka_unit_test(test_many_small_regions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,8 +142,8 @@ typedef struct product_case {
 } product_case;
 
 /* The whole product in pieces of `rows` rows and `panels` panels, as the backend does. */
-static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const st_cpu_right *right, const st_cpu_epilogue *e,
-                        int64_t m, int64_t rows, int64_t panels)
+static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const st_cpu_right *right,
+                        const st_cpu_epilogue *e, int64_t m, int64_t rows, int64_t panels)
 {
     float *scratch = guard_alloc(4 * st_cpu_gemm_scratch(rows, right->k));
     for (int64_t row = 0; row < m; row += rows) {
@@ -197,8 +197,8 @@ static void check_product(const st_cpu_kernels *k, const type_case *t, const pro
             const double got = y[i * y_stride + j];
             if (!(fabs(got - want) <= bound))
                 fail_msg("%s %s %lldx%lldx%lld act %d: [%lld,%lld] is %.9g, expected %.9g within %.3g",
-                         st_cpu_level_name(k->level), t->name, (long long)c->m, (long long)c->n, (long long)c->k, (int)c->act,
-                         (long long)i, (long long)j, got, want, bound);
+                         st_cpu_level_name(k->level), t->name, (long long)c->m, (long long)c->n, (long long)c->k,
+                         (int)c->act, (long long)i, (long long)j, got, want, bound);
         }
     }
     for (int64_t i = 0; i + 1 < c->m; i++) /* nothing between the rows was touched */
@@ -223,7 +223,8 @@ static void each_level(void (*check)(const st_cpu_kernels *k))
 static void check_products(const st_cpu_kernels *k)
 {
     static const int64_t m_list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 60, 61, 121};
-    static const int64_t nk_list[][2] = {{32, 32}, {33, 64}, {1, 32}, {70, 544}, {31, 96}, {64, 1056}, {33, 7}, {40, 33}, {5, 1}};
+    static const int64_t nk_list[][2] = {{32, 32},   {33, 64}, {1, 32},  {70, 544}, {31, 96},
+                                         {64, 1056}, {33, 7},  {40, 33}, {5, 1}};
     for (size_t ti = 0; ti < N_TYPES; ti++) {
         for (size_t mi = 0; mi < sizeof m_list / sizeof m_list[0]; mi++) {
             for (size_t i = 0; i < sizeof nk_list / sizeof nk_list[0]; i++) {
@@ -259,8 +260,13 @@ static void check_convolution(const st_cpu_kernels *k)
             const uint8_t *rows = random_rows(t, n, kk), *packed = packed_rows(t, rows, n, kk);
             const float *w = (const float *)(const void *)rows;
             float *y = guard_alloc((size_t)(batch * out * n) * 4);
-            const st_cpu_left left = {.x = x, .n1 = out, .n2 = batch, .stride1 = (ptrdiff_t)(stride * c_in),
-                                      .stride2 = (ptrdiff_t)(time * c_in), .origin = -(ptrdiff_t)(pad * c_in), .clip = time * c_in};
+            const st_cpu_left left = {.x = x,
+                                      .n1 = out,
+                                      .n2 = batch,
+                                      .stride1 = (ptrdiff_t)(stride * c_in),
+                                      .stride2 = (ptrdiff_t)(time * c_in),
+                                      .origin = -(ptrdiff_t)(pad * c_in),
+                                      .clip = time * c_in};
             const st_cpu_right right = {t->type, n, kk, packed};
             const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n};
             const int64_t m = batch * out;

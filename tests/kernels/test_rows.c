@@ -61,9 +61,12 @@ static void check_maps(const st_cpu_kernels *k)
         float low, high;
         double absolute, relative;
     } maps[] = {
-        {"gelu", k->gelu, gelu, -20, 20, 2.8e-6, 5e-7},     {"silu", k->silu, silu, -80, 80, 1e-37, 4e-7},
-        {"relu", k->relu, relu, -5, 5, 0, 0},               {"sigmoid", k->sigmoid, sigmoid, -80, 80, 1e-37, 4e-7},
-        {"tanh", k->tanh, tanh, -12, 12, 1e-38, 3e-7},      {"exp", k->exp, exp, -100, 88, 1.5e-45, 2.5e-7},
+        {"gelu", k->gelu, gelu, -20, 20, 2.8e-6, 5e-7},
+        {"silu", k->silu, silu, -80, 80, 1e-37, 4e-7},
+        {"relu", k->relu, relu, -5, 5, 0, 0},
+        {"sigmoid", k->sigmoid, sigmoid, -80, 80, 1e-37, 4e-7},
+        {"tanh", k->tanh, tanh, -12, 12, 1e-38, 3e-7},
+        {"exp", k->exp, exp, -100, 88, 1.5e-45, 2.5e-7},
         {"gelu small", k->gelu, gelu, -1e-3f, 1e-3f, 1e-9, 3e-6},
     };
     enum { N = 40001 };
@@ -218,8 +221,8 @@ static void check_softmax(const st_cpu_kernels *k)
 /* ---- attention ---- */
 
 /* One query over listed keys in double; error[..] gets a bound: scores carry d eps |q||k|, weights their exponential. */
-static void reference_row(const float *q, int d, float scale, int64_t n, const float *(*row)(void *, int64_t, int), void *user,
-                          double *out, double *error)
+static void reference_row(const float *q, int d, float scale, int64_t n, const float *(*row)(void *, int64_t, int),
+                          void *user, double *out, double *error)
 {
     double *p = malloc((size_t)n * sizeof *p), top = -INFINITY, sum = 0, size = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -276,8 +279,15 @@ static void check_attention(const st_cpu_kernels *k)
                                       .k = guard_floats((size_t)((n_k - 1) * stride + d)),
                                       .v = guard_floats((size_t)((n_k - 1) * stride + d)),
                                       .out = guard_alloc((size_t)((n_q - 1) * stride + d) * 4),
-                                      .q_stride = stride, .k_stride = stride, .v_stride = stride, .out_stride = stride,
-                                      .n_q = n_q, .n_k = n_k, .d = d, .scale = di % 2 ? 3.0f : 0.125f, .causal = causal};
+                                      .q_stride = stride,
+                                      .k_stride = stride,
+                                      .v_stride = stride,
+                                      .out_stride = stride,
+                                      .n_q = n_q,
+                                      .n_k = n_k,
+                                      .d = d,
+                                      .scale = di % 2 ? 3.0f : 0.125f,
+                                      .causal = causal};
                 float *packed = guard_alloc(4 * st_cpu_attention_packed(&a));
                 float *scratch = guard_alloc(4 * st_cpu_attention_scratch(&a));
                 for (int64_t p = 0; p < st_cpu_attention_pack_units(&a); p++)
@@ -325,10 +335,17 @@ static void check_cells(const st_cpu_kernels *k)
                 for (int64_t i = 0; i < n_kv; i++) /* some outside the cache */
                     index[i] = (int32_t)(test_random_bits() % (uint32_t)(n_cell + 4)) - 2;
                 for (int listed = 0; listed < 2; listed++) {
-                    st_cpu_cells c = {.n_row = rows, .d = d, .scale = 0.5f,
-                                      .k = ks + (size_t)d * element, .v = vs + (size_t)d * element,
-                                      .k_stride = (size_t)stride * element, .v_stride = (size_t)stride * element,
-                                      .index = listed ? index : NULL, .base = 4, .n_kv = n_kv, .n_cell = n_cell,
+                    st_cpu_cells c = {.n_row = rows,
+                                      .d = d,
+                                      .scale = 0.5f,
+                                      .k = ks + (size_t)d * element,
+                                      .v = vs + (size_t)d * element,
+                                      .k_stride = (size_t)stride * element,
+                                      .v_stride = (size_t)stride * element,
+                                      .index = listed ? index : NULL,
+                                      .base = 4,
+                                      .n_kv = n_kv,
+                                      .n_cell = n_cell,
                                       .scratch = guard_alloc(4 * st_cpu_cells_scratch(d))};
                     for (int r = 0; r < rows; r++) {
                         c.q[r] = guard_floats((size_t)d);

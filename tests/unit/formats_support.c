@@ -154,7 +154,8 @@ sotto_status try_path(const char *path, sotto_error *err)
 void expect(sotto_status got, const sotto_error *err, sotto_status want, const char *part, const char *label)
 {
     if (got != want || (got != SOTTO_OK && !strstr(err->text, part)))
-        fail_msg("%s: %s \"%s\", expected %s \"%s\"", label, sotto_status_name(got), err->text, sotto_status_name(want), part);
+        fail_msg("%s: %s \"%s\", expected %s \"%s\"", label, sotto_status_name(got), err->text, sotto_status_name(want),
+                 part);
 }
 
 sotto_model_file *must_open(const char *path)
@@ -183,8 +184,8 @@ float *tensor_values(const sotto_model_file *f, const char *name, int64_t *n)
 
 /* Every Whisper model has these. */
 static const char *const plain[] = {
-    "encoder.conv1.weight",   "encoder.conv1.bias",   "encoder.conv2.weight",         "encoder.conv2.bias",
-    "encoder.ln_post.weight", "encoder.ln_post.bias", "encoder.positional_embedding", "decoder.positional_embedding",
+    "encoder.conv1.weight",   "encoder.conv1.bias",   "encoder.conv2.weight",           "encoder.conv2.bias",
+    "encoder.ln_post.weight", "encoder.ln_post.bias", "encoder.positional_embedding",   "decoder.positional_embedding",
     "decoder.ln.weight",      "decoder.ln.bias",      "decoder.token_embedding.weight",
 };
 
@@ -248,9 +249,10 @@ static const struct {
     const char *key;
     int64_t value; /* -1: the width */
 } sizes[] = {
-    {"whisper.n_vocab", 51864},     {"whisper.n_audio_ctx", 4},   {"whisper.n_audio_state", -1}, {"whisper.n_audio_head", 1},
-    {"whisper.n_audio_layer", 0},   {"whisper.n_text_ctx", 8},    {"whisper.n_text_state", -1},  {"whisper.n_text_head", 1},
-    {"whisper.n_text_layer", 0},    {"whisper.n_mels", 2},
+    {"whisper.n_vocab", 51864},   {"whisper.n_audio_ctx", 4},   {"whisper.n_audio_state", -1},
+    {"whisper.n_audio_head", 1},  {"whisper.n_audio_layer", 0}, {"whisper.n_text_ctx", 8},
+    {"whisper.n_text_state", -1}, {"whisper.n_text_head", 1},   {"whisper.n_text_layer", 0},
+    {"whisper.n_mels", 2},
 };
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
@@ -259,13 +261,20 @@ static const struct {
     int n_dims;
     int64_t dim[3]; /* 0: the width */
 } tensors[] = {
-    {"decoder.token_embedding.weight", 2, {0, 6, 1}}, {"encoder.conv1.weight", 3, {3, 2, 4}},
-    {"encoder.conv1.bias", 1, {4, 1, 1}},             {"encoder.positional_embedding", 2, {0, 4, 1}},
-    {"encoder.blocks.0.attn.query.weight", 2, {0, 3, 1}}, {"encoder.blocks.0.attn.query.bias", 1, {0, 1, 1}},
-    {"odd.weight", 2, {6, 2, 1}},                     {"encoder.conv2.weight", 3, {3, 4, 4}},
-    {"encoder.conv2.bias", 1, {4, 1, 1}},             {"encoder.ln_post.weight", 1, {0, 1, 1}},
-    {"encoder.ln_post.bias", 1, {0, 1, 1}},           {"decoder.positional_embedding", 2, {0, 8, 1}},
-    {"decoder.ln.weight", 1, {0, 1, 1}},              {"decoder.ln.bias", 1, {0, 1, 1}},
+    {"decoder.token_embedding.weight", 2, {0, 6, 1}},
+    {"encoder.conv1.weight", 3, {3, 2, 4}},
+    {"encoder.conv1.bias", 1, {4, 1, 1}},
+    {"encoder.positional_embedding", 2, {0, 4, 1}},
+    {"encoder.blocks.0.attn.query.weight", 2, {0, 3, 1}},
+    {"encoder.blocks.0.attn.query.bias", 1, {0, 1, 1}},
+    {"odd.weight", 2, {6, 2, 1}},
+    {"encoder.conv2.weight", 3, {3, 4, 4}},
+    {"encoder.conv2.bias", 1, {4, 1, 1}},
+    {"encoder.ln_post.weight", 1, {0, 1, 1}},
+    {"encoder.ln_post.bias", 1, {0, 1, 1}},
+    {"decoder.positional_embedding", 2, {0, 8, 1}},
+    {"decoder.ln.weight", 1, {0, 1, 1}},
+    {"decoder.ln.bias", 1, {0, 1, 1}},
 };
 enum { N_TENSORS = sizeof tensors / sizeof *tensors };
 

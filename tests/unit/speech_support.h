@@ -39,7 +39,7 @@ struct fake_net {
     int32_t history[FAKE_SEQ][512];
     int length[FAKE_SEQ];
     int n_encode, n_calls, n_rows, n_prompt_rows, most_rows, n_reorder;
-    float first_mel[64]; /* first value of each window's mel */
+    float first_mel[64];      /* first value of each window's mel */
     int32_t prompts[64][512]; /* tokens of each call that began at position 0, in order */
     int prompt_length[64], n_prompts;
     bool give_nan;

@@ -71,9 +71,31 @@ static void values_arrive(void **state)
     cli_list inputs;
     sotto_whisper_options o;
     int32_t *suppress;
-    const char *const words[] = {"-t4", "--beam_size=3", "a.wav", "-bo", "2", "--suppress-tokens", "7,-1,9", "-f", "srt", "-ovtt",
-                                 "--logprob_threshold", "off", "--no_speech_threshold", "0.3", "-ot", "1500", "-d", "250",
-                                 "--condition_on_previous_text", "False", "--trace", "--", "-b.wav", "-", NULL};
+    const char *const words[] = {"-t4",
+                                 "--beam_size=3",
+                                 "a.wav",
+                                 "-bo",
+                                 "2",
+                                 "--suppress-tokens",
+                                 "7,-1,9",
+                                 "-f",
+                                 "srt",
+                                 "-ovtt",
+                                 "--logprob_threshold",
+                                 "off",
+                                 "--no_speech_threshold",
+                                 "0.3",
+                                 "-ot",
+                                 "1500",
+                                 "-d",
+                                 "250",
+                                 "--condition_on_previous_text",
+                                 "False",
+                                 "--trace",
+                                 "--",
+                                 "-b.wav",
+                                 "-",
+                                 NULL};
     assert_int_equal(parse(&a, &inputs, words), CLI_OK);
     assert_int_equal(transcribe_fill(&cmd_transcribe, &a, &o, &suppress), CLI_OK);
     assert_int_equal(a.threads, 4);
@@ -93,7 +115,9 @@ static void values_arrive(void **state)
     assert_string_equal(inputs.item[1], "-b.wav");
     free(suppress);
     cli_parse_free(&cmd_transcribe, &a, &inputs);
-    assert_int_equal(parse(&a, &inputs, (const char *[]){"--trace", "dot", "--trace", "x.wav", "--suppress-tokens", "", NULL}), CLI_OK);
+    assert_int_equal(
+        parse(&a, &inputs, (const char *[]){"--trace", "dot", "--trace", "x.wav", "--suppress-tokens", "", NULL}),
+        CLI_OK);
     assert_int_equal(inputs.count, 1);
     assert_int_equal(transcribe_fill(&cmd_transcribe, &a, &o, &suppress), CLI_OK);
     assert_false(o.suppress_non_speech);
@@ -192,7 +216,8 @@ static void stems(void **state)
     (void)state;
     static const struct {
         const char *path, *stem;
-    } cases[] = {{"a/talk.mp3", "talk"}, {"talk", "talk"}, {"a.b/talk", "talk"}, {".hidden", ".hidden"}, {"x/a.b.c", "a.b"}, {"x/", ""}};
+    } cases[] = {{"a/talk.mp3", "talk"}, {"talk", "talk"},   {"a.b/talk", "talk"},
+                 {".hidden", ".hidden"}, {"x/a.b.c", "a.b"}, {"x/", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *stem = cli_path_stem(cases[i].path);
         assert_string_equal(stem, cases[i].stem);
@@ -205,9 +230,10 @@ static void addresses(void **state)
     (void)state;
     static const struct {
         const char *base, *reference, *result;
-    } cases[] = {{"https://pypi.org/simple/x/", "https://files.example/a/x.whl#sha256=00", "https://files.example/a/x.whl"},
-                 {"https://mirror.example/simple/x/", "../../packages/x.whl", "https://mirror.example/packages/x.whl"},
-                 {"https://mirror.example/simple/x/", "/packages/x.whl#sha256=00", "https://mirror.example/packages/x.whl"}};
+    } cases[] = {
+        {"https://pypi.org/simple/x/", "https://files.example/a/x.whl#sha256=00", "https://files.example/a/x.whl"},
+        {"https://mirror.example/simple/x/", "../../packages/x.whl", "https://mirror.example/packages/x.whl"},
+        {"https://mirror.example/simple/x/", "/packages/x.whl#sha256=00", "https://mirror.example/packages/x.whl"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *url = cli_url_resolve(cases[i].base, cases[i].reference);
         assert_string_equal(url, cases[i].result);

@@ -172,8 +172,18 @@ static void raw_formats(void **state)
         assert_int_equal(decode(file_with("raw", cases[i].data, cases[i].n), cases[i].spec, &err), 2);
         assert_true(samples[0] == cases[i].want[0] && samples[1] == cases[i].want[1]);
     }
-    static const char *const bad[] = {"", "s16", "s16le:", "s16le:abc", "s16le:0", "s16le:16000:0", "s16le:16000:257", "s16le:16000:1:1",
-                                      "s16le:99999999", "s16le:-1", "f32le:16000:1x", "averyveryverylongname"};
+    static const char *const bad[] = {"",
+                                      "s16",
+                                      "s16le:",
+                                      "s16le:abc",
+                                      "s16le:0",
+                                      "s16le:16000:0",
+                                      "s16le:16000:257",
+                                      "s16le:16000:1:1",
+                                      "s16le:99999999",
+                                      "s16le:-1",
+                                      "f32le:16000:1x",
+                                      "averyveryverylongname"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(st_audio_raw_check(bad[i], &err), SOTTO_E_ARGUMENT);
         assert_true(strlen(err.text) > 20);
@@ -295,7 +305,10 @@ static void says_what_it_found(void **state)
                  {"model.wav", "GGUF\x03\0\0\0\0\0\0\0", 12, "looks like a GGUF model"},
                  {"flac.wav", "fLaC\0\0\0\x22", 8, "FLAC"},
                  {"ogg.wav", "OggS\0\2\0\0\0\0\0\0\0\0", 14, "Ogg"},
-                 {"mp4.wav", "\0\0\0\x18" "ftypM4A \0\0\0\0", 16, "MP4"},
+                 {"mp4.wav",
+                  "\0\0\0\x18"
+                  "ftypM4A \0\0\0\0",
+                  16, "MP4"},
                  {"riff.wav", "RIFF\x04\0\0\0", 8, "header is cut"}};
     sotto_error err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -332,8 +345,8 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"raw", "music.wav", "music.mp3", "nan.au", "empty.wav", "text.mp3", "model.wav", "flac.wav",
-                                        "ogg.wav", "mp4.wav", "riff.wav", "film.wav"};
+    static const char *const names[] = {"raw",       "music.wav", "music.mp3", "nan.au",  "empty.wav", "text.mp3",
+                                        "model.wav", "flac.wav",  "ogg.wav",   "mp4.wav", "riff.wav",  "film.wav"};
     char path[128];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);

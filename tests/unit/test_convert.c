@@ -101,7 +101,8 @@ static void check_target(const fixture *x, const char *format, const char *targe
 {
     int64_t done = 0;
     sotto_error err = {0};
-    const sotto_convert_options o = {.format = format, .dtype = target, .progress = count_progress, .progress_user = &done};
+    const sotto_convert_options o = {
+        .format = format, .dtype = target, .progress = count_progress, .progress_user = &done};
     const char *out = in_folder(x->folder, "out");
     if (sotto_model_convert(x->source, out, &o, &err) != SOTTO_OK)
         fail_msg("%s", err.text);
@@ -205,7 +206,8 @@ static void test_refused(void **state)
     const char *path = in_folder(x.folder, "source"), *out = in_folder(x.folder, "out");
     static const struct {
         const char *format, *dtype, *part;
-    } cases[] = {{"onnx", NULL, "onnx"}, {NULL, "q4_k", "q4_k"}, {NULL, "i8", "i8"}, {NULL, "", "type"}, {"", NULL, "format"}};
+    } cases[] = {
+        {"onnx", NULL, "onnx"}, {NULL, "q4_k", "q4_k"}, {NULL, "i8", "i8"}, {NULL, "", "type"}, {"", NULL, "format"}};
     sotto_error err = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const sotto_convert_options o = {.format = cases[i].format, .dtype = cases[i].dtype};
@@ -214,8 +216,10 @@ static void test_refused(void **state)
     const char *symbolic = in_folder(x.folder, "symbolic"), *hard = in_folder(x.folder, "hard");
     assert_true(symlink(path, symbolic) == 0 && link(path, hard) == 0);
     expect(sotto_model_convert(x.source, path, NULL, &err), &err, SOTTO_E_ARGUMENT, "is read", "the input");
-    expect(sotto_model_convert(x.source, symbolic, NULL, &err), &err, SOTTO_E_ARGUMENT, "is read", "a link to the input");
-    expect(sotto_model_convert(x.source, hard, NULL, &err), &err, SOTTO_E_ARGUMENT, "is read", "another name of the input");
+    expect(sotto_model_convert(x.source, symbolic, NULL, &err), &err, SOTTO_E_ARGUMENT, "is read",
+           "a link to the input");
+    expect(sotto_model_convert(x.source, hard, NULL, &err), &err, SOTTO_E_ARGUMENT, "is read",
+           "another name of the input");
     expect(sotto_model_convert(x.source, in_folder(x.folder, "no/out"), NULL, &err), &err, SOTTO_E_NOT_FOUND, "no/out",
            "a folder that is missing");
     assert_int_equal(count_files(x.folder), 3);
@@ -255,7 +259,8 @@ static void test_too_large_for_f16(void **state)
     assert_int_equal(sotto_model_tensor_find(f, "odd.weight", &t), SOTTO_OK);
     memcpy(x.bytes.data + ((const uint8_t *)t.data - x.bytes.data), &(float){70000}, sizeof(float));
     const sotto_convert_options o = {.dtype = "f16"};
-    expect(sotto_model_convert(f, in_folder(x.folder, "out"), &o, &err), &err, SOTTO_E_UNSUPPORTED, "odd.weight", "70000");
+    expect(sotto_model_convert(f, in_folder(x.folder, "out"), &o, &err), &err, SOTTO_E_UNSUPPORTED, "odd.weight",
+           "70000");
     assert_int_equal(count_files(x.folder), 1);
     sotto_model_file_free(f);
     close_source(&x);
@@ -285,8 +290,9 @@ static void test_base(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_type), cmocka_unit_test(test_keep),         cmocka_unit_test(test_requantizing),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_half_written), cmocka_unit_test(test_too_large_for_f16),
+        cmocka_unit_test(test_every_type),   cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_requantizing), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_half_written), cmocka_unit_test(test_too_large_for_f16),
         cmocka_unit_test(test_base),
     };
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);

@@ -145,7 +145,9 @@ static void running_speech(fake_net *n, int window, const int32_t *history, int 
     else if (in_group == 0)
         want(logits, stamp(vocab, offset + group * 150));
     else if (in_group == 4 || word >= words)
-        want(logits, so_far > 0 && mine[so_far - 1] >= vocab->timestamp ? vocab->eot : stamp(vocab, offset + (group * 3 + 3 < words ? group * 3 + 3 : words) * 50));
+        want(logits, so_far > 0 && mine[so_far - 1] >= vocab->timestamp
+                         ? vocab->eot
+                         : stamp(vocab, offset + (group * 3 + 3 < words ? group * 3 + 3 : words) * 50));
     else
         want(logits, A + (first + word) % 26);
 }
@@ -256,9 +258,16 @@ static void nothing_outside_offset_and_duration_is_heard(void **state)
         double offset, duration;
         int64_t first, end; /* of the only window; first -1: none */
     } cases[] = {
-        {35, 0, 3500, 4000},      {40, 0, -1, 0},           {41, 0, -1, 0},   {5, 1, 500, 600},
-        {5, 0.001, -1, 0},        {35, 100, 3500, 4000},    {35, 2147483647.0, 3500, 4000}, {39.99, 0, 3999, 4000},
-        {1e12, 1e12, -1, 0},      {12.34, 5.678, 1234, 1802},
+        {35, 0, 3500, 4000},
+        {40, 0, -1, 0},
+        {41, 0, -1, 0},
+        {5, 1, 500, 600},
+        {5, 0.001, -1, 0},
+        {35, 100, 3500, 4000},
+        {35, 2147483647.0, 3500, 4000},
+        {39.99, 0, 3999, 4000},
+        {1e12, 1e12, -1, 0},
+        {12.34, 5.678, 1234, 1802},
     };
     start(one_word);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -399,8 +408,8 @@ static void languages_follow_one_rule(void **state)
         const char *given;
         const char *multilingual, *english; /* NULL: refused; "?": detected */
     } cases[] = {
-        {NULL, "?", "en"}, {"", "?", "en"}, {"auto", "?", "en"},   {"en", "en", "en"}, {"EN", "en", "en"}, {"english", "en", "en"},
-        {"xx", NULL, NULL}, {"de", "de", NULL}, {"Mandarin", "zh", NULL}, {"yue", NULL, NULL},
+        {NULL, "?", "en"},       {"", "?", "en"},    {"auto", "?", "en"}, {"en", "en", "en"},       {"EN", "en", "en"},
+        {"english", "en", "en"}, {"xx", NULL, NULL}, {"de", "de", NULL},  {"Mandarin", "zh", NULL}, {"yue", NULL, NULL},
     };
     for (int multilingual = 0; multilingual < 2; multilingual++) {
         st_vocab_free(vocab);
@@ -452,7 +461,8 @@ static void previous_text_is_the_prompt(void **state)
     start(one_word);
     options.initial_prompt = "  x y\n";
     transcribe(9000);
-    const int32_t prev = vocab->sot_prev, t0 = stamp(vocab, 0), t2 = stamp(vocab, 200), x = A + 23, y = A + 24, sot = vocab->sot;
+    const int32_t prev = vocab->sot_prev, t0 = stamp(vocab, 0), t2 = stamp(vocab, 200), x = A + 23, y = A + 24,
+                  sot = vocab->sot;
     const int32_t first[] = {prev, x, y, sot}, second[] = {prev, x, y, t0, A, t2, sot};
     const int32_t third[] = {prev, x, y, t0, A, t2, t0, A + 1, t2, sot};
     expect_prompt(0, first, 4);
@@ -606,7 +616,9 @@ static void every_option_has_a_range(void **state)
         {FIELD(max_tokens), 'i', {0, 1, 32}, {-1, 33, 1000}},
         {FIELD(max_initial_timestamp), 'f', {-1, 0, 30}, {31, NAN, INFINITY}},
         {FIELD(n_suppress_tokens), 'i', {0, 0, 0}, {-1, 5, 2000000}},
-        {FIELD(size), 'i', {sizeof(sotto_whisper_options), sizeof(sotto_whisper_options), sizeof(sotto_whisper_options)},
+        {FIELD(size),
+         'i',
+         {sizeof(sotto_whisper_options), sizeof(sotto_whisper_options), sizeof(sotto_whisper_options)},
          {0, 8, sizeof(sotto_whisper_options) + 8}},
 #undef FIELD
     };

@@ -39,10 +39,11 @@ static sotto_status open_path(void *user)
 static void folders_open_or_not(void **state)
 {
     (void)state;
-    static const char config[] =
-        "{\"model_type\": \"whisper\", \"vocab_size\": 9, \"max_source_positions\": 1, \"d_model\": 8, \"encoder_layers\": 1, "
-        "\"encoder_attention_heads\": 1, \"decoder_attention_heads\": 1, \"decoder_layers\": 1, \"max_target_positions\": 1, "
-        "\"num_mel_bins\": 1}";
+    static const char config[] = "{\"model_type\": \"whisper\", \"vocab_size\": 9, \"max_source_positions\": 1, "
+                                 "\"d_model\": 8, \"encoder_layers\": 1, "
+                                 "\"encoder_attention_heads\": 1, \"decoder_attention_heads\": 1, \"decoder_layers\": "
+                                 "1, \"max_target_positions\": 1, "
+                                 "\"num_mel_bins\": 1}";
     static const char *const vocabularies[][2] = {
         {"vocabulary.json", "[\"a\", \"b\", \"<|endoftext|>\"]"},
         {"vocabulary.txt", "a\nb\n<|endoftext|>\n"},
@@ -66,7 +67,8 @@ static void shards_open_or_not(void **state)
     (void)state;
     char *folder = make_folder();
     copy_file(CORPUS "safetensors/f16", folder, "a.safetensors");
-    write_text(folder, "model.safetensors.index.json", "{\"weight_map\": {\"x\": \"a.safetensors\", \"y\": \"a.safetensors\"}}");
+    write_text(folder, "model.safetensors.index.json",
+               "{\"weight_map\": {\"x\": \"a.safetensors\", \"y\": \"a.safetensors\"}}");
     assert_true(alloc_fail_sweep(open_path, folder) > 10);
     remove_folder(folder);
 }

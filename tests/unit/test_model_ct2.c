@@ -17,7 +17,7 @@
  * matrices are divided by 4 in every row. */
 typedef struct recipe {
     uint32_t version;
-    int type;         /* of matrices: 0 float32, 1 int8, 2 int16, 4 float16, 5 bfloat16 */
+    int type; /* of matrices: 0 float32, 1 int8, 2 int16, 4 float16, 5 bfloat16 */
     const char *spec;
     const char *leave_out;
     float scale;
@@ -49,8 +49,12 @@ static const struct {
     uint32_t rows;
     bool decoder_only;
 } linears[] = {
-    {"self_attention/linear_0", 6, false}, {"self_attention/linear_1", 2, false}, {"attention/linear_0", 2, true},
-    {"attention/linear_1", 4, true},       {"attention/linear_2", 2, true},       {"ffn/linear_0", 8, false},
+    {"self_attention/linear_0", 6, false},
+    {"self_attention/linear_1", 2, false},
+    {"attention/linear_0", 2, true},
+    {"attention/linear_1", 4, true},
+    {"attention/linear_2", 2, true},
+    {"ffn/linear_0", 8, false},
     {"ffn/linear_1", 2, false},
 };
 static const struct {
@@ -189,7 +193,9 @@ static void test_types(void **state)
         int type;
     } kinds[] = {{6, 0}, {6, 1}, {6, 4}, {6, 5}, {5, 4}, {4, 0}, {3, 0}, {3, 1}};
     char *folder = make_folder();
-    write_text(folder, "vocabulary.txt", "a\n\xc4\xa0" "b\n\n<|endoftext|>\n<|startoftranscript|>\n");
+    write_text(folder, "vocabulary.txt",
+               "a\n\xc4\xa0"
+               "b\n\n<|endoftext|>\n<|startoftranscript|>\n");
     write_text(folder, "config.json", "{\"alignment_heads\": [[0, 0]]}");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         recipe r = ordinary;
@@ -228,9 +234,10 @@ static void test_metadata(void **state)
         const char *key;
         int64_t value;
     } expected[] = {
-        {"whisper.n_vocab", 5},      {"whisper.n_audio_ctx", 3}, {"whisper.n_audio_state", 2}, {"whisper.n_audio_head", 1},
-        {"whisper.n_audio_layer", 1}, {"whisper.n_text_ctx", 4},  {"whisper.n_text_state", 2},  {"whisper.n_text_head", 1},
-        {"whisper.n_text_layer", 1}, {"whisper.n_mels", 1},
+        {"whisper.n_vocab", 5},      {"whisper.n_audio_ctx", 3},   {"whisper.n_audio_state", 2},
+        {"whisper.n_audio_head", 1}, {"whisper.n_audio_layer", 1}, {"whisper.n_text_ctx", 4},
+        {"whisper.n_text_state", 2}, {"whisper.n_text_head", 1},   {"whisper.n_text_layer", 1},
+        {"whisper.n_mels", 1},
     };
     char *folder = make_folder();
     write_model(folder, &ordinary);
@@ -274,7 +281,9 @@ static void test_wrong(void **state)
         {{6, 1, "WhisperSpec", NULL, -1, 0}, SOTTO_E_FORMAT, "_scale"},
         {{6, 0, "WhisperSpec", "encoder/conv2/bias", 4, 0}, SOTTO_E_FORMAT, "encoder/conv2/bias: missing"},
         {{6, 0, "WhisperSpec", "decoder/num_heads", 4, 0}, SOTTO_E_FORMAT, "decoder/num_heads: missing"},
-        {{6, 0, "WhisperSpec", "decoder/layer_0/ffn/linear_0/weight", 4, 0}, SOTTO_E_FORMAT, "ffn/linear_0/weight: missing"},
+        {{6, 0, "WhisperSpec", "decoder/layer_0/ffn/linear_0/weight", 4, 0},
+         SOTTO_E_FORMAT,
+         "ffn/linear_0/weight: missing"},
         {{6, 0, "WhisperSpec", NULL, 4, 200}, SOTTO_E_FORMAT, "dimensions"},
     };
     char *folder = make_folder();
@@ -351,7 +360,7 @@ static void test_spelling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types), cmocka_unit_test(test_metadata), cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_types),          cmocka_unit_test(test_metadata), cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_spelling),
     };
     return cmocka_run_group_tests_name("model_ct2", tests, NULL, NULL);

@@ -135,8 +135,10 @@ static void test_fields(void **state)
 static void test_products(void **state)
 {
     (void)state;
-    static const int32_t dims[][4] = {
-        {65536, 65536, 1, 1}, {65536, 65536, 65536, 65536}, {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}, {1 << 30, 1 << 30, 4, 1}};
+    static const int32_t dims[][4] = {{65536, 65536, 1, 1},
+                                      {65536, 65536, 65536, 65536},
+                                      {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX},
+                                      {1 << 30, 1 << 30, 4, 1}};
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
         ggml_recipe r = ggml_ordinary();
         r.n_dims = 4;
@@ -258,9 +260,9 @@ static void test_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ordinary),  cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_products),  cmocka_unit_test(test_names),          cmocka_unit_test(test_conv_bias),
-        cmocka_unit_test(test_no_model),  cmocka_unit_test(test_paths),          cmocka_unit_test(test_null),
+        cmocka_unit_test(test_ordinary), cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_products), cmocka_unit_test(test_names),          cmocka_unit_test(test_conv_bias),
+        cmocka_unit_test(test_no_model), cmocka_unit_test(test_paths),          cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests_name("model_ggml", tests, NULL, NULL);
 }

@@ -69,9 +69,15 @@ static const struct {
     int bytes;
     int64_t value;
 } wholes[] = {
-    {"u8", 0, 200, 1, 200},      {"i8", 1, 0x80, 1, -128},       {"u16", 2, 65535, 2, 65535},
-    {"i16", 3, 0x8000, 2, -32768}, {"u32", 4, 0xffffffff, 4, 4294967295}, {"i32", 5, 0xffffffff, 4, -1},
-    {"bool", 7, 1, 1, 1},        {"u64", 10, 1, 8, 1},           {"i64", 11, UINT64_MAX, 8, -1},
+    {"u8", 0, 200, 1, 200},
+    {"i8", 1, 0x80, 1, -128},
+    {"u16", 2, 65535, 2, 65535},
+    {"i16", 3, 0x8000, 2, -32768},
+    {"u32", 4, 0xffffffff, 4, 4294967295},
+    {"i32", 5, 0xffffffff, 4, -1},
+    {"bool", 7, 1, 1, 1},
+    {"u64", 10, 1, 8, 1},
+    {"i64", 11, UINT64_MAX, 8, -1},
 };
 enum { N_WHOLES = sizeof wholes / sizeof *wholes };
 
@@ -274,9 +280,15 @@ static void test_alignments(void **state)
         int bytes;
         sotto_status status;
     } cases[] = {
-        {"0", 4, 0, 4, SOTTO_E_FORMAT},        {"3", 4, 3, 4, SOTTO_E_FORMAT},        {"2^30", 4, 1 << 30, 4, SOTTO_E_FORMAT},
-        {"2^31", 4, UINT64_C(1) << 31, 4, SOTTO_E_FORMAT}, {"a text", 8, 0, 8, SOTTO_E_FORMAT}, {"64 bits", 10, 32, 8, SOTTO_E_FORMAT},
-        {"a float", 6, 0x42000000, 4, SOTTO_E_FORMAT},     {"8", 4, 8, 4, SOTTO_OK},            {"1", 4, 1, 4, SOTTO_OK},
+        {"0", 4, 0, 4, SOTTO_E_FORMAT},
+        {"3", 4, 3, 4, SOTTO_E_FORMAT},
+        {"2^30", 4, 1 << 30, 4, SOTTO_E_FORMAT},
+        {"2^31", 4, UINT64_C(1) << 31, 4, SOTTO_E_FORMAT},
+        {"a text", 8, 0, 8, SOTTO_E_FORMAT},
+        {"64 bits", 10, 32, 8, SOTTO_E_FORMAT},
+        {"a float", 6, 0x42000000, 4, SOTTO_E_FORMAT},
+        {"8", 4, 8, 4, SOTTO_OK},
+        {"1", 4, 1, 4, SOTTO_OK},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         blob b = start(1, 1);
@@ -347,9 +359,10 @@ static void test_pairs_of_tensors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),     cmocka_unit_test(test_tensors), cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_headers),    cmocka_unit_test(test_keys),    cmocka_unit_test(test_alignments),
-        cmocka_unit_test(test_infos),      cmocka_unit_test(test_pairs_of_tensors),
+        cmocka_unit_test(test_values),         cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_keys),           cmocka_unit_test(test_alignments),
+        cmocka_unit_test(test_infos),          cmocka_unit_test(test_pairs_of_tensors),
     };
     return cmocka_run_group_tests_name("model_gguf", tests, NULL, NULL);
 }

@@ -94,8 +94,15 @@ static void test_names(void **state)
         {"model.encoder.layer_norm.weight", "encoder.ln_post.weight"},
     };
     static const char *const unknown[] = {
-        "proj_out.weight", "model.encoder.layers.x.fc1.weight", "model.encoder.layers.0.fc3.weight", "model.encoder.layers.0",
-        "model.encoder.layers.0.fc1.scale", "model.encoder.layers.", "", "model.", "model.encoder.layers.99999999999999999999.fc1.bias",
+        "proj_out.weight",
+        "model.encoder.layers.x.fc1.weight",
+        "model.encoder.layers.0.fc3.weight",
+        "model.encoder.layers.0",
+        "model.encoder.layers.0.fc1.scale",
+        "model.encoder.layers.",
+        "",
+        "model.",
+        "model.encoder.layers.99999999999999999999.fc1.bias",
     };
     char out[64];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -108,9 +115,10 @@ static void test_names(void **state)
     }
 }
 
-static const char config[] = "{\"model_type\": \"whisper\", \"vocab_size\": 51865, \"max_source_positions\": 1500, \"d_model\": 64,"
-                             "\"encoder_attention_heads\": 1, \"encoder_layers\": 2, \"max_target_positions\": 448,"
-                             "\"decoder_attention_heads\": 3, \"decoder_layers\": 4, \"num_mel_bins\": 80}";
+static const char config[] =
+    "{\"model_type\": \"whisper\", \"vocab_size\": 51865, \"max_source_positions\": 1500, \"d_model\": 64,"
+    "\"encoder_attention_heads\": 1, \"encoder_layers\": 2, \"max_target_positions\": 448,"
+    "\"decoder_attention_heads\": 3, \"decoder_layers\": 4, \"num_mel_bins\": 80}";
 
 static void test_folder(void **state)
 {
@@ -153,7 +161,8 @@ static void test_shards(void **state)
         sotto_status status;
         const char *part;
     } cases[] = {
-        {"{\"weight_map\": {\"a\": \"1.safetensors\", \"c\": \"2.safetensors\", \"b\": \"1.safetensors\"}}", SOTTO_OK, ""},
+        {"{\"weight_map\": {\"a\": \"1.safetensors\", \"c\": \"2.safetensors\", \"b\": \"1.safetensors\"}}", SOTTO_OK,
+         ""},
         {"{\"weight_map\": {\"a\": \"3.safetensors\"}}", SOTTO_E_NOT_FOUND, "3.safetensors"},
         {"{\"weight_map\": {\"a\": \"../1.safetensors\"}}", SOTTO_E_FORMAT, "same folder"},
         {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", SOTTO_E_FORMAT, "same folder"},
@@ -186,14 +195,18 @@ static void test_shards(void **state)
     free(values);
     sotto_model_file_free(f);
     sotto_error err;
-    expect(try_memory(cases[0].index, strlen(cases[0].index), &err), &err, SOTTO_E_UNSUPPORTED, "memory", "an index in memory");
+    expect(try_memory(cases[0].index, strlen(cases[0].index), &err), &err, SOTTO_E_UNSUPPORTED, "memory",
+           "an index in memory");
     remove_folder(folder);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_names), cmocka_unit_test(test_folder), cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_shards),
     };
     return cmocka_run_group_tests_name("model_hf", tests, NULL, NULL);
 }

@@ -15,8 +15,7 @@
 
 static const struct {
     sotto_dtype dtype;
-    int block, bytes,
-        levels; /* levels: a bound of the steps between the block's extremes, 0 when it cannot be packed */
+    int block, bytes, levels; /* levels: a bound of the steps between the block's extremes, 0 when it cannot be packed */
 } types[] = {
     {SOTTO_F32, 1, 4, 1},      {SOTTO_F16, 1, 2, 1},      {SOTTO_BF16, 1, 2, 1},     {SOTTO_Q4_0, 32, 18, 15},
     {SOTTO_Q4_1, 32, 20, 15},  {SOTTO_Q5_0, 32, 22, 31},  {SOTTO_Q5_1, 32, 24, 31},  {SOTTO_Q8_0, 32, 34, 254},

@@ -94,7 +94,8 @@ static bool same_ids(const int32_t *ids, int64_t n, json_t *list)
 /* As the original reads its "suppress_tokens". */
 static int64_t suppressed(json_t *options, int32_t *out)
 {
-    const int32_t always[] = {vocab->transcribe, vocab->translate, vocab->sot, vocab->sot_prev, vocab->sot_lm, vocab->no_speech};
+    const int32_t always[] = {vocab->transcribe, vocab->translate, vocab->sot,
+                              vocab->sot_prev,   vocab->sot_lm,    vocab->no_speech};
     const char *text = json_string_value(json_object_get(options, "suppress_tokens"));
     if (text && !*text)
         return 0;
@@ -164,8 +165,7 @@ static void windows_decode_as_in_the_original(void **state)
     st_decoder_begin(d, 0, NULL, NULL);
     json_t *entry;
     size_t i;
-    json_array_foreach(json_object_get(golden, "decode"), i, entry)
-        one_decode(entry, d, &engine);
+    json_array_foreach(json_object_get(golden, "decode"), i, entry) one_decode(entry, d, &engine);
     assert_true(i > 50);
     st_decoder_free(d);
 }

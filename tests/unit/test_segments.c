@@ -58,9 +58,9 @@ static void slice(const int *list, int n, bool complete, int64_t seek, int64_t s
     assert_true(slicer.advance >= 1 && slicer.advance <= size);
 }
 
-#define SLICE(complete, seek, size, max_tokens, ...)                                                       \
-    slice((const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)), complete, seek, size, max_tokens, \
-          false)
+#define SLICE(complete, seek, size, max_tokens, ...)                                                                 \
+    slice((const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)), complete, seek, size, \
+          max_tokens, false)
 
 static void expect(int i, int first, int end, double start, double stop, const char *text)
 {

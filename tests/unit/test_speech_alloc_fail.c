@@ -18,7 +18,8 @@ static void words(fake_net *net, int window, const int32_t *history, int n, floa
     if (history[n - 1] == v->sot)
         return;
     sampled(v, history, &n);
-    const int32_t all[] = {stamp(v, 0), WORD_A, 0xe2, stamp(v, 200), stamp(v, 200), 0x82, 0xac, 0xff, stamp(v, 300), v->eot};
+    const int32_t all[] = {stamp(v, 0), WORD_A, 0xe2, stamp(v, 200), stamp(v, 200),
+                           0x82,        0xac,   0xff, stamp(v, 300), v->eot};
     want(logits, all[n < 9 ? n : 9]);
 }
 

@@ -185,8 +185,8 @@ static int64_t decode(const unsigned char *data, size_t size, bool pipe, sotto_e
     unsigned char *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);
     memory m = {.data = copy, .size = size, .most = pipe ? 7 : SIZE_MAX};
-    const st_audio_source source = {.read = memory_read, .seek = pipe ? NULL : memory_seek, .user = &m,
-                                    .size = pipe ? -1 : (int64_t)size};
+    const st_audio_source source = {
+        .read = memory_read, .seek = pipe ? NULL : memory_seek, .user = &m, .size = pipe ? -1 : (int64_t)size};
     const sotto_logger logger = {.write = count_warning};
     st_audio *a = NULL;
     size_t n = 1;
@@ -214,7 +214,8 @@ static void expect_sine(const wav *w, int64_t n, double tolerance, const char *w
             fail_msg("%s: %lld samples (%s), expected %lld", what, (long long)got, err.text, (long long)n);
         for (int64_t i = 0; i < n; i++)
             if (fabs((double)samples[i] - sine((size_t)i, 16000)) > tolerance)
-                fail_msg("%s: sample %lld is %g, expected %g", what, (long long)i, (double)samples[i], sine((size_t)i, 16000));
+                fail_msg("%s: sample %lld is %g, expected %g", what, (long long)i, (double)samples[i],
+                         sine((size_t)i, 16000));
     }
 }
 
@@ -224,13 +225,13 @@ static void every_width(void **state)
 {
     (void)state;
     static const spec specs[] = {
-        {"8 bit", 1, 8, 1, 16000, false, 0, 0.011},       {"16 bit", 1, 16, 1, 16000, false, 0, 2e-5},
-        {"24 bit", 1, 24, 1, 16000, false, 0, 1e-6},      {"32 bit", 1, 32, 1, 16000, false, 0, 1e-6},
-        {"float", 3, 32, 1, 16000, false, 0, 1e-7},       {"double", 3, 64, 1, 16000, false, 0, 1e-7},
-        {"A-law", 6, 8, 1, 16000, false, 0, 0.02},        {"mu-law", 7, 8, 1, 16000, false, 0, 0.02},
-        {"stereo", 1, 16, 2, 16000, false, 0, 2e-5},      {"six channels", 1, 16, 6, 16000, false, 0, 2e-5},
-        {"extensible", 1, 16, 1, 16000, true, 0, 2e-5},   {"extensible float", 3, 32, 2, 16000, true, 0, 1e-6},
-        {"24 in 32", 1, 32, 1, 16000, true, 24, 1e-6},    {"20 in 24", 1, 24, 1, 16000, true, 20, 1e-5},
+        {"8 bit", 1, 8, 1, 16000, false, 0, 0.011},     {"16 bit", 1, 16, 1, 16000, false, 0, 2e-5},
+        {"24 bit", 1, 24, 1, 16000, false, 0, 1e-6},    {"32 bit", 1, 32, 1, 16000, false, 0, 1e-6},
+        {"float", 3, 32, 1, 16000, false, 0, 1e-7},     {"double", 3, 64, 1, 16000, false, 0, 1e-7},
+        {"A-law", 6, 8, 1, 16000, false, 0, 0.02},      {"mu-law", 7, 8, 1, 16000, false, 0, 0.02},
+        {"stereo", 1, 16, 2, 16000, false, 0, 2e-5},    {"six channels", 1, 16, 6, 16000, false, 0, 2e-5},
+        {"extensible", 1, 16, 1, 16000, true, 0, 2e-5}, {"extensible float", 3, 32, 2, 16000, true, 0, 1e-6},
+        {"24 in 32", 1, 32, 1, 16000, true, 24, 1e-6},  {"20 in 24", 1, 24, 1, 16000, true, 20, 1e-5},
     };
     static wav w;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
@@ -361,7 +362,8 @@ static void refuses_with_numbers(void **state)
 {
     (void)state;
     static wav w;
-    const spec unknown = {"codec", 0x1234, 16, 1, 16000, false, 0, 0}, twelve = {"float 16", 3, 16, 1, 16000, false, 0, 0};
+    const spec unknown = {"codec", 0x1234, 16, 1, 16000, false, 0, 0},
+               twelve = {"float 16", 3, 16, 1, 16000, false, 0, 0};
     make(&w, &plain, N);
     w.data[w.fmt_at + 20] = 4; /* block align */
     expect_error(&w, "blocks of 4 bytes, expected 2");
@@ -413,9 +415,13 @@ static void odd_floats_are_silence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_width),          cmocka_unit_test(other_rates),    cmocka_unit_test(sizes_that_lie),
-        cmocka_unit_test(other_chunks),         cmocka_unit_test(data_shorter_than_said),
-        cmocka_unit_test(every_truncation),     cmocka_unit_test(refuses_with_numbers),
+        cmocka_unit_test(every_width),
+        cmocka_unit_test(other_rates),
+        cmocka_unit_test(sizes_that_lie),
+        cmocka_unit_test(other_chunks),
+        cmocka_unit_test(data_shorter_than_said),
+        cmocka_unit_test(every_truncation),
+        cmocka_unit_test(refuses_with_numbers),
         cmocka_unit_test(odd_floats_are_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,15 +14,23 @@
 
 static sotto_whisper_segment segment(double start, double end, const char *text)
 {
-    return (sotto_whisper_segment){.start = start, .end = end, .text = text, .n_text = strlen(text), .seek = 0,
-                                   .temperature = 0, .avg_logprob = -0.25f, .compression_ratio = 1.5f,
-                                   .no_speech_probability = 0.01f, .language = "en"};
+    return (sotto_whisper_segment){.start = start,
+                                   .end = end,
+                                   .text = text,
+                                   .n_text = strlen(text),
+                                   .seek = 0,
+                                   .temperature = 0,
+                                   .avg_logprob = -0.25f,
+                                   .compression_ratio = 1.5f,
+                                   .no_speech_probability = 0.01f,
+                                   .language = "en"};
 }
 
 static cli_text written(const char *format, const sotto_whisper_segment *list, size_t n, cli_transcript *t)
 {
     static const sotto_whisper_segment *pointers[64];
-    cli_transcript local = {.audio = "a.wav", .model = "base", .task = "transcribe", .language = "en", .language_probability = 1};
+    cli_transcript local = {
+        .audio = "a.wav", .model = "base", .task = "transcribe", .language = "en", .language_probability = 1};
     for (size_t i = 0; i < n; i++)
         pointers[i] = &list[i];
     t = t ? t : &local;
@@ -46,12 +54,15 @@ static void expect(const char *format, const sotto_whisper_segment *list, size_t
 static void writes_plain_cases(void **state)
 {
     (void)state;
-    const sotto_whisper_segment s[] = {segment(0, 7.94, " And so, my fellow Americans"), segment(3661.5, 3662.0015, " ask not")};
+    const sotto_whisper_segment s[] = {segment(0, 7.94, " And so, my fellow Americans"),
+                                       segment(3661.5, 3662.0015, " ask not")};
     expect("txt", s, 2, "And so, my fellow Americans\nask not\n");
-    expect("srt", s, 2, "1\n00:00:00,000 --> 00:00:07,940\nAnd so, my fellow Americans\n\n"
-                        "2\n01:01:01,500 --> 01:01:02,002\nask not\n\n");
-    expect("vtt", s, 2, "WEBVTT\n\n00:00.000 --> 00:07.940\nAnd so, my fellow Americans\n\n"
-                        "01:01:01.500 --> 01:01:02.002\nask not\n\n");
+    expect("srt", s, 2,
+           "1\n00:00:00,000 --> 00:00:07,940\nAnd so, my fellow Americans\n\n"
+           "2\n01:01:01,500 --> 01:01:02,002\nask not\n\n");
+    expect("vtt", s, 2,
+           "WEBVTT\n\n00:00.000 --> 00:07.940\nAnd so, my fellow Americans\n\n"
+           "01:01:01.500 --> 01:01:02.002\nask not\n\n");
     expect("lrc", s, 2, "[by:sotto]\n[00:00.00]And so, my fellow Americans\n[61:01.50]ask not\n");
     expect("tsv", s, 2, "start\tend\ttext\n0\t7940\tAnd so, my fellow Americans\n3661500\t3662002\task not\n");
     expect("csv", s, 2, "start,end,text\r\n0,7940,\" And so, my fellow Americans\"\r\n3661500,3662002,\" ask not\"\r\n");
@@ -63,7 +74,8 @@ static void writes_plain_cases(void **state)
 static void escapes_what_a_format_would_take_for_its_own(void **state)
 {
     (void)state;
-    const sotto_whisper_segment s[] = {segment(0, 1, " a --> b & <i>c</i>\n\nd"), segment(1, 2, " say \"hi\",\tthen\r\ngo")};
+    const sotto_whisper_segment s[] = {segment(0, 1, " a --> b & <i>c</i>\n\nd"),
+                                       segment(1, 2, " say \"hi\",\tthen\r\ngo")};
     expect("srt", s, 1, "1\n00:00:00,000 --> 00:00:01,000\na -> b & <i>c</i>  d\n\n");
     expect("vtt", s, 1, "WEBVTT\n\n00:00.000 --> 00:01.000\na --&gt; b &amp; &lt;i&gt;c&lt;/i&gt;  d\n\n");
     expect("csv", s + 1, 1, "start,end,text\r\n1000,2000,\" say \"\"hi\"\",\tthen\r\ngo\"\r\n");
@@ -86,7 +98,8 @@ static const char *text_at(const json_t *root, size_t i)
 static void json_has_the_keys_of_the_original(void **state)
 {
     (void)state;
-    const sotto_whisper_token tokens[] = {{.id = 50364, .bytes = "", .n_bytes = 0}, {.id = 10, .bytes = " a", .n_bytes = 2}};
+    const sotto_whisper_token tokens[] = {{.id = 50364, .bytes = "", .n_bytes = 0},
+                                          {.id = 10, .bytes = " a", .n_bytes = 2}};
     sotto_whisper_segment s[] = {segment(0, 7.94, " one"), segment(7.94, 9, " two")};
     s[0].tokens = tokens;
     s[0].n_tokens = 2;
@@ -96,8 +109,16 @@ static void json_has_the_keys_of_the_original(void **state)
     assert_non_null(root);
     assert_string_equal(json_string_value(json_object_get(root, "text")), " one two");
     assert_string_equal(json_string_value(json_object_get(root, "language")), "en");
-    static const char *const keys[] = {"id", "seek", "start", "end", "text", "tokens", "temperature", "avg_logprob",
-                                       "compression_ratio", "no_speech_prob"};
+    static const char *const keys[] = {"id",
+                                       "seek",
+                                       "start",
+                                       "end",
+                                       "text",
+                                       "tokens",
+                                       "temperature",
+                                       "avg_logprob",
+                                       "compression_ratio",
+                                       "no_speech_prob"};
     for (size_t i = 0; i < 2; i++) {
         const json_t *one = json_array_get(json_object_get(root, "segments"), i);
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
@@ -126,15 +147,22 @@ static void any_bytes_survive_json(void **state)
                  {"\n\t\r\b\f\x01\x1f\x7f", "\n\t\r\b\f\x01\x1f\x7f"},
                  {"\xe2\x80\xa8\xe2\x80\xa9", "\xe2\x80\xa8\xe2\x80\xa9"},
                  {"\xc3\xa9\xe6\x97\xa5\xf0\x9f\x98\x80", "\xc3\xa9\xe6\x97\xa5\xf0\x9f\x98\x80"},
-                 {"a\xff\xfe" "b", "a\xef\xbf\xbd\xef\xbf\xbd" "b"},
-                 {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},               /* overlong */
-                 {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
+                 {"a\xff\xfe"
+                  "b",
+                  "a\xef\xbf\xbd\xef\xbf\xbd"
+                  "b"},
+                 {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                                 /* overlong */
+                 {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},                 /* a surrogate */
                  {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* beyond U+10FFFF */
-                 {"x\xe2\x82", "x\xef\xbf\xbd"},                          /* cut: one replacement */
+                 {"x\xe2\x82", "x\xef\xbf\xbd"},                                           /* cut: one replacement */
                  {"\xf0\x9f\x98z", "\xef\xbf\xbdz"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cli_transcript t = {.audio = cases[i].in, .model = cases[i].in, .model_size = cases[i].in, .model_format = cases[i].in,
-                            .language = cases[i].in, .task = cases[i].in};
+        cli_transcript t = {.audio = cases[i].in,
+                            .model = cases[i].in,
+                            .model_size = cases[i].in,
+                            .model_format = cases[i].in,
+                            .language = cases[i].in,
+                            .task = cases[i].in};
         const sotto_whisper_segment s = segment(0, 1, cases[i].in);
         cli_text out = written("json-full", &s, 1, &t);
         json_error_t why;
@@ -160,7 +188,8 @@ static void split_characters_are_joined(void **state)
         sotto_whisper_segment s = segment(0, 1, whole);
         for (size_t i = 0; i < n; i += step) {
             const size_t length = n - i < step ? n - i : step;
-            tokens[s.n_tokens++] = (sotto_whisper_token){.id = (int32_t)i, .bytes = whole + i, .n_bytes = length, .probability = 0.5f};
+            tokens[s.n_tokens++] =
+                (sotto_whisper_token){.id = (int32_t)i, .bytes = whole + i, .n_bytes = length, .probability = 0.5f};
         }
         s.tokens = tokens;
         cli_text out = written("json-full", &s, 1, NULL);
@@ -230,8 +259,12 @@ static void every_format_gives_valid_utf8(void **state)
 static void json_full_tells_time_and_memory(void **state)
 {
     (void)state;
-    const sotto_whisper_timings timings = {.load_s = 0.5, .encode_s = 1.25, .n_encode = 2, .weight_bytes = 150000000,
-                                           .self_cache_bytes = 1000000, .encode_bytes = 2500000};
+    const sotto_whisper_timings timings = {.load_s = 0.5,
+                                           .encode_s = 1.25,
+                                           .n_encode = 2,
+                                           .weight_bytes = 150000000,
+                                           .self_cache_bytes = 1000000,
+                                           .encode_bytes = 2500000};
     cli_transcript t = {.audio = "a", .model = "base", .timings = &timings};
     cli_text out = written("json-full", NULL, 0, &t);
     json_t *root = json_loads(out.data, 0, NULL);

@@ -51,7 +51,8 @@ void st_cpu_attention_pack(const st_cpu_kernels *k, const st_cpu_attention *a, i
         const int64_t left = a->d - p * ST_CPU_PANEL, width = left < ST_CPU_PANEL ? left : ST_CPU_PANEL;
         memset(dst, 0, sizeof(float) * ST_CPU_PANEL * ST_CPU_PANEL);
         for (int i = 0; i < n; i++)
-            memcpy(dst + i * ST_CPU_PANEL, a->v + (first + i) * a->v_stride + p * ST_CPU_PANEL, sizeof(float) * (size_t)width);
+            memcpy(dst + i * ST_CPU_PANEL, a->v + (first + i) * a->v_stride + p * ST_CPU_PANEL,
+                   sizeof(float) * (size_t)width);
     }
 }
 
@@ -62,10 +63,11 @@ static void hide(float *tile, int rows, int r, int64_t visible)
         tile[(c / 16 * rows + r) * 16 + c % 16] = -INFINITY;
 }
 
-void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows, const float *packed,
-                           float *scratch)
+void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows,
+                           const float *packed, float *scratch)
 {
-    const int64_t steps = d_steps(a), padded = round_up(a->d, ST_CPU_BLOCK), all = st_cpu_attention_pack_units(a) * ST_CPU_PANEL;
+    const int64_t steps = d_steps(a), padded = round_up(a->d, ST_CPU_BLOCK),
+                  all = st_cpu_attention_pack_units(a) * ST_CPU_PANEL;
     float *q = scratch, *scores = q + ST_CPU_MAX_MR * padded, *out = scores + ST_CPU_MAX_MR * GROUP;
     float *line = out + ST_CPU_MAX_MR * d_panels(a) * ST_CPU_PANEL;
     const float *v = packed + all * steps;

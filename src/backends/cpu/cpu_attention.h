@@ -24,7 +24,7 @@ size_t st_cpu_attention_scratch(const st_cpu_attention *a);
 int64_t st_cpu_attention_pack_units(const st_cpu_attention *a);
 void st_cpu_attention_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed);
 /* Query rows [row, row + n_rows), n_rows <= k->mr. Rows without visible keys give zeros. */
-void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows, const float *packed,
-                           float *scratch);
+void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows,
+                           const float *packed, float *scratch);
 
 #endif

@@ -54,8 +54,8 @@ static sotto_status choose_level(const char *name, st_cpu_level *level, sotto_er
         return SOTTO_OK;
     }
     if (!st_cpu_level_find(name, level))
-        return st_fail(err, SOTTO_E_ARGUMENT, "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, v4, vnni or neon",
-                       name);
+        return st_fail(err, SOTTO_E_ARGUMENT,
+                       "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, v4, vnni or neon", name);
     if (!st_cpu_level_usable(*level, features)) {
         char text[256];
         return st_fail(err, SOTTO_E_UNSUPPORTED, "CPU level %s is not usable on this machine, which has: %s", name,
@@ -85,8 +85,8 @@ static sotto_status open_cpu(int index, const sotto_backend_options *options, vo
     if (options != NULL)
         cpu->logger = options->logger;
     if (asked > n_threads)
-        st_log(&cpu->logger, SOTTO_LOG_INFO, "%d threads for %d core%s: %d are used", asked, cores, cores == 1 ? "" : "s",
-               n_threads);
+        st_log(&cpu->logger, SOTTO_LOG_INFO, "%d threads for %d core%s: %d are used", asked, cores,
+               cores == 1 ? "" : "s", n_threads);
     cpu->pool = st_pool_create(n_threads);
     if (cpu->pool == NULL || !st_work_alloc(&cpu->work[0], st_pool_threads(cpu->pool)) ||
         !st_work_alloc(&cpu->work[1], st_pool_threads(cpu->pool))) {
@@ -94,7 +94,8 @@ static sotto_status open_cpu(int index, const sotto_backend_options *options, vo
         return st_fail(err, SOTTO_E_MEMORY, "no memory for a pool of %d threads", n_threads);
     }
     if (st_pool_threads(cpu->pool) < n_threads)
-        st_log(&cpu->logger, SOTTO_LOG_WARNING, "the system gave %d of %d threads", st_pool_threads(cpu->pool), n_threads);
+        st_log(&cpu->logger, SOTTO_LOG_WARNING, "the system gave %d of %d threads", st_pool_threads(cpu->pool),
+               n_threads);
     *state = cpu;
     return SOTTO_OK;
 }
@@ -150,7 +151,10 @@ static sotto_status buffer_alloc(void *state, st_buffer_usage usage, size_t size
     memset(out, 0, sizeof *out);
     void *memory = st_alloc_pages(size > 0 ? size : 1);
     if (memory == NULL)
-        return st_fail_memory(err, size, usage == ST_BUFFER_WEIGHTS ? "weights" : usage == ST_BUFFER_CACHE ? "a cache" : "computing");
+        return st_fail_memory(err, size,
+                              usage == ST_BUFFER_WEIGHTS ? "weights"
+                              : usage == ST_BUFFER_CACHE ? "a cache"
+                                                         : "computing");
     out->impl = &st_backend_cpu;
     out->usage = usage;
     out->size = size;
@@ -165,7 +169,8 @@ static void buffer_free(st_buffer *buffer)
     buffer->host = NULL;
 }
 
-static sotto_status set_bytes(void *state, st_buffer *buffer, size_t offset, const void *data, size_t bytes, sotto_error *err)
+static sotto_status set_bytes(void *state, st_buffer *buffer, size_t offset, const void *data, size_t bytes,
+                              sotto_error *err)
 {
     (void)state;
     (void)err;
@@ -174,7 +179,8 @@ static sotto_status set_bytes(void *state, st_buffer *buffer, size_t offset, con
     return SOTTO_OK;
 }
 
-static sotto_status get_bytes(void *state, const st_buffer *buffer, size_t offset, void *out, size_t bytes, sotto_error *err)
+static sotto_status get_bytes(void *state, const st_buffer *buffer, size_t offset, void *out, size_t bytes,
+                              sotto_error *err)
 {
     (void)state;
     (void)err;
@@ -235,8 +241,8 @@ static void upload_rows(void *arg, int thread)
     }
 }
 
-static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype, const void *data,
-                           sotto_error *err)
+static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,
+                           const void *data, sotto_error *err)
 {
     st_cpu *cpu = state;
     upload_job j = {.cpu = cpu,
@@ -277,7 +283,8 @@ static sotto_status download_f32(void *state, const sotto_tensor *t, float *out,
         if (packed)
             st_cpu_unpack_row(type, t->dim[0], (const uint8_t *)data, r, out);
         else if (!sotto_row_to_f32(t->dtype, st_cpu_row(t, data, r), out, t->dim[0]))
-            return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s has no numbers to read", t->name, sotto_dtype_name(t->dtype));
+            return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s has no numbers to read", t->name,
+                           sotto_dtype_name(t->dtype));
     }
     return SOTTO_OK;
 }

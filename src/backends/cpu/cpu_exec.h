@@ -55,7 +55,8 @@ extern const st_cpu_op st_cpu_op_add, st_cpu_op_mul, st_cpu_op_scale, st_cpu_op_
 extern const st_cpu_op st_cpu_op_get_rows, st_cpu_op_set_rows, st_cpu_op_copy, st_cpu_op_concat;
 
 bool st_cpu_supports(const sotto_tensor *node);
-sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **prepared, size_t *scratch_bytes, sotto_error *err);
+sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **prepared, size_t *scratch_bytes,
+                            sotto_error *err);
 void st_cpu_release(void *state, void *prepared);
 sotto_status st_cpu_run_plan(void *state, const st_exec_plan *plan, void *prepared, const st_exec_hooks *hooks,
                              sotto_error *err);

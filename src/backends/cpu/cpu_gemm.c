@@ -40,7 +40,8 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, int64_t 
     float *packed = unclipped + padded(k_size);
     const int tile = tile_rows(k, n_total);
     for (int r = 0; r < n_rows; r++) {
-        const int64_t i1 = (row + r) % left->n1, i2 = (row + r) / left->n1 % left->n2, i3 = (row + r) / left->n1 / left->n2;
+        const int64_t i1 = (row + r) % left->n1, i2 = (row + r) / left->n1 % left->n2,
+                      i3 = (row + r) / left->n1 / left->n2;
         const ptrdiff_t base = i2 * left->stride2 + i3 * left->stride3;
         const ptrdiff_t start = left->origin + i1 * left->stride1;
         const float *x = left->x + base + start;

@@ -17,9 +17,9 @@
 #include "sotto/graph.h"
 
 enum {
-    ST_CPU_PANEL = 32,    /* columns of a panel */
-    ST_CPU_BLOCK = 32,    /* elements of k in a block */
-    ST_CPU_MAX_MR = 12,   /* rows of a product tile, at most */
+    ST_CPU_PANEL = 32,      /* columns of a panel */
+    ST_CPU_BLOCK = 32,      /* elements of k in a block */
+    ST_CPU_MAX_MR = 12,     /* rows of a product tile, at most */
     ST_CPU_ROW_BLOCK = 120, /* rows packed together: a multiple of every level's mr */
     ST_CPU_MAX_SKINNY = 8
 };
@@ -49,8 +49,8 @@ typedef enum st_cpu_level {
 
 /* What happens to a finished product tile. */
 typedef struct st_cpu_epilogue {
-    float *out; /* element (0, 0) of the whole product */
-    ptrdiff_t out_stride; /* in elements, from row to row */
+    float *out;            /* element (0, 0) of the whole product */
+    ptrdiff_t out_stride;  /* in elements, from row to row */
     const float *bias;     /* by column, or NULL */
     const float *residual; /* as out, or NULL; may be out itself */
     ptrdiff_t residual_stride;
@@ -64,7 +64,7 @@ typedef struct st_cpu_cells {
     float scale;
     const float *q[ST_CPU_MAX_SKINNY]; /* d elements each */
     float *out[ST_CPU_MAX_SKINNY];
-    const char *k, *v; /* cell 0 of this head */
+    const char *k, *v;         /* cell 0 of this head */
     size_t k_stride, v_stride; /* bytes from cell to cell */
     const int32_t *index;      /* cells to visit, or NULL: base, base + 1, ... */
     int64_t base, n_kv;
@@ -81,7 +81,7 @@ typedef void (*st_cpu_map)(const float *x, float *y, int64_t n);
 
 typedef struct st_cpu_kernels {
     st_cpu_level level;
-    int mr;       /* rows of a product tile */
+    int mr;          /* rows of a product tile */
     int skinny_rows; /* rows of the largest skinny kernel */
 
     /* One row of k floats into its place in a packed tile of `rows` rows; zero-fills to the end of the last block. */

@@ -113,7 +113,8 @@ static cell_list list_of(const sotto_tensor *node, int64_t r)
 {
     const sotto_tensor *index = node->src[3];
     const int64_t n_cell = node->src[1]->dim[2];
-    int64_t base = ((const int32_t *)st_tensor_data(node->src[4]))[r], n = ((const int32_t *)st_tensor_data(node->src[5]))[r];
+    int64_t base = ((const int32_t *)st_tensor_data(node->src[4]))[r],
+            n = ((const int32_t *)st_tensor_data(node->src[5]))[r];
     cell_list l = {0};
     if (n_cell == 0 || n <= 0)
         return l;

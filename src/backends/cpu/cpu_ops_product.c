@@ -183,7 +183,8 @@ static void multiply_batch(st_cpu_run *r, const product *p, const sotto_tensor *
         left.n2 = 1;
         const st_cpu_right right = {ST_CPU_W_F32, p->n, p->k,
                                     (const uint8_t *)r->shared + w_bytes * (size_t)(w3 * w->dim[2] + w2)};
-        const st_cpu_epilogue e = {.out = (float *)st_tensor_data(node) + batch * p->m * p->n, .out_stride = (ptrdiff_t)p->n};
+        const st_cpu_epilogue e = {.out = (float *)st_tensor_data(node) + batch * p->m * p->n,
+                                   .out_stride = (ptrdiff_t)p->n};
         /* with few rows a block is the whole product */
         st_cpu_gemm_pack(r->k, &left, p->k, p->m, row, rows, r->scratch);
         st_cpu_gemm_panels(r->k, &right, &e, p->m, row, rows, 0, st_cpu_panels(p->n), r->scratch);
@@ -207,7 +208,8 @@ static bool supports_right(const sotto_tensor *w)
         return false;
     if (w->flags & ST_TENSOR_MATRIX)
         return st_cpu_wtype_of(w->dtype, &type) &&
-               (w->view_of == NULL || (w->view_offset == 0 && w->dim[0] == w->view_of->dim[0] && w->dim[1] == w->view_of->dim[1]));
+               (w->view_of == NULL ||
+                (w->view_offset == 0 && w->dim[0] == w->view_of->dim[0] && w->dim[1] == w->view_of->dim[1]));
     return w->dtype != SOTTO_I32 && w->dtype != SOTTO_I8 && w->stride[0] == sotto_dtype_bytes(w->dtype) &&
            (w->dtype != SOTTO_F32 || w->stride[1] % sizeof(float) == 0);
 }
@@ -239,7 +241,8 @@ static void run_rows(st_cpu_run *r, const sotto_tensor *node, product *p, int ph
                                .out_stride = (ptrdiff_t)p->n,
                                .bias = bias != NULL ? st_tensor_data(bias) : NULL,
                                .residual = residual != NULL ? st_tensor_data(residual) : NULL,
-                               .residual_stride = residual != NULL ? (ptrdiff_t)(residual->stride[1] / sizeof(float)) : 0,
+                               .residual_stride =
+                                   residual != NULL ? (ptrdiff_t)(residual->stride[1] / sizeof(float)) : 0,
                                .act = (sotto_activation)node->params.act};
     p->left.x = st_tensor_data(node->src[0]);
     multiply(r, p, &e);
@@ -280,7 +283,8 @@ static bool supports_matmul(const sotto_tensor *node)
     st_cpu_left ignored;
     const sotto_tensor *b = node->src[1];
     return node->dtype == SOTTO_F32 && st_tensor_is_contiguous(node) && left_of(node->src[0], &ignored) &&
-           !(b->flags & ST_TENSOR_MATRIX) && (b->dtype == SOTTO_F32 || b->dtype == SOTTO_F16 || b->dtype == SOTTO_BF16) &&
+           !(b->flags & ST_TENSOR_MATRIX) &&
+           (b->dtype == SOTTO_F32 || b->dtype == SOTTO_F16 || b->dtype == SOTTO_BF16) &&
            b->stride[0] == sotto_dtype_bytes(b->dtype) && (b->dtype != SOTTO_F32 || b->stride[1] % sizeof(float) == 0);
 }
 

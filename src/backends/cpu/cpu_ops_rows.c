@@ -48,8 +48,8 @@ static float *result_row(const sotto_tensor *node, int64_t r)
 }
 
 /* FOR_ROWS runs its statement for every row r of the node that this thread takes. */
-#define FOR_ROWS                                                                                      \
-    for (int64_t start = 0, count; (count = st_cpu_take(run, rows_at_once(node), &start)) > 0;)       \
+#define FOR_ROWS                                                                                \
+    for (int64_t start = 0, count; (count = st_cpu_take(run, rows_at_once(node), &start)) > 0;) \
         for (int64_t r = start; r < start + count; r++)
 
 /* ---- norms, softmax, argmax, power ---- */
@@ -154,12 +154,12 @@ static void run_log10(st_cpu_run *run, const sotto_tensor *node, int phase)
     FOR_ROWS run->k->log10(source_row(node, r), node->params.f[0], result_row(node, r), node->dim[0]);
 }
 
-#define MAP(NAME)                                                                        \
-    static void run_##NAME(st_cpu_run *run, const sotto_tensor *node, int phase)         \
-    {                                                                                    \
-        (void)phase;                                                                     \
-        FOR_ROWS run->k->NAME(source_row(node, r), result_row(node, r), node->dim[0]);   \
-    }                                                                                    \
+#define MAP(NAME)                                                                      \
+    static void run_##NAME(st_cpu_run *run, const sotto_tensor *node, int phase)       \
+    {                                                                                  \
+        (void)phase;                                                                   \
+        FOR_ROWS run->k->NAME(source_row(node, r), result_row(node, r), node->dim[0]); \
+    }                                                                                  \
     const st_cpu_op st_cpu_op_##NAME = {float_rows, need_rows, run_##NAME};
 MAP(gelu)
 MAP(silu)

@@ -36,16 +36,14 @@ size_t st_cpu_packed_bytes(st_cpu_wtype t, int64_t n, int64_t k)
 
 /* A block type in the file: f16 scale, (f16 minimum), (4 bytes of fifth bits), quants. */
 typedef struct block_shape {
-    uint8_t file_bytes, minimum, fifth, quants;          /* bytes in the file and offsets there; 0 = absent */
-    uint16_t to_minimum, to_fifth, to_quants;            /* offsets in the packed block */
-    uint8_t groups;                                      /* dwords of quants */
+    uint8_t file_bytes, minimum, fifth, quants; /* bytes in the file and offsets there; 0 = absent */
+    uint16_t to_minimum, to_fifth, to_quants;   /* offsets in the packed block */
+    uint8_t groups;                             /* dwords of quants */
 } block_shape;
 
 static const block_shape shapes[ST_CPU_W_COUNT] = {
-    [ST_CPU_W_Q8_0] = {34, 0, 0, 2, 0, 0, 64, 8},
-    [ST_CPU_W_Q4_0] = {18, 0, 0, 2, 0, 0, 64, 4},
-    [ST_CPU_W_Q4_1] = {20, 2, 0, 4, 64, 0, 128, 4},
-    [ST_CPU_W_Q5_0] = {22, 0, 2, 6, 0, 64, 192, 4},
+    [ST_CPU_W_Q8_0] = {34, 0, 0, 2, 0, 0, 64, 8},     [ST_CPU_W_Q4_0] = {18, 0, 0, 2, 0, 0, 64, 4},
+    [ST_CPU_W_Q4_1] = {20, 2, 0, 4, 64, 0, 128, 4},   [ST_CPU_W_Q5_0] = {22, 0, 2, 6, 0, 64, 192, 4},
     [ST_CPU_W_Q5_1] = {24, 2, 4, 8, 64, 128, 256, 4},
 };
 

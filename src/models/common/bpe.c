@@ -110,8 +110,8 @@ static sotto_status build_pattern(st_bpe *b, const char *pattern, sotto_error *e
     return SOTTO_OK;
 }
 
-sotto_status st_bpe_create(const char *blob, const uint32_t *offset, int32_t n_tokens, const char *pattern, st_bpe **out,
-                           sotto_error *err)
+sotto_status st_bpe_create(const char *blob, const uint32_t *offset, int32_t n_tokens, const char *pattern,
+                           st_bpe **out, sotto_error *err)
 {
     *out = NULL;
     st_bpe *b = st_calloc(1, sizeof *b);
@@ -248,15 +248,16 @@ static bool encode_piece(const st_bpe *b, scratch *s, const char *piece, size_t 
 
 /* ---- a text ---- */
 
-static sotto_status encode_valid(const st_bpe *b, scratch *s, const char *text, size_t n, int32_t **ids, int64_t *capacity,
-                                 int64_t *count, sotto_error *err)
+static sotto_status encode_valid(const st_bpe *b, scratch *s, const char *text, size_t n, int32_t **ids,
+                                 int64_t *capacity, int64_t *count, sotto_error *err)
 {
     pcre2_match_data *data = pcre2_match_data_create_from_pattern(b->code, b->general);
     if (!data)
         return st_fail_memory(err, n, "cutting a text into pieces");
     sotto_status status = SOTTO_OK;
     for (size_t at = 0; at < n && status == SOTTO_OK;) {
-        const int found = pcre2_match(b->code, (PCRE2_SPTR)text, n, at, PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, data, b->match);
+        const int found =
+            pcre2_match(b->code, (PCRE2_SPTR)text, n, at, PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, data, b->match);
         const PCRE2_SIZE *span = pcre2_get_ovector_pointer(data);
         if (found == PCRE2_ERROR_NOMEMORY) {
             status = st_fail_memory(err, n, "cutting a text into pieces");
@@ -272,8 +273,8 @@ static sotto_status encode_valid(const st_bpe *b, scratch *s, const char *text, 
     return status;
 }
 
-sotto_status st_bpe_encode(const st_bpe *b, const char *text, size_t n, int32_t **ids, int64_t *capacity, int64_t *count,
-                           sotto_error *err)
+sotto_status st_bpe_encode(const st_bpe *b, const char *text, size_t n, int32_t **ids, int64_t *capacity,
+                           int64_t *count, sotto_error *err)
 {
     if (n > INT32_MAX / 8)
         return st_fail(err, SOTTO_E_ARGUMENT, "a text of %zu bytes, at most %d can be encoded", n, INT32_MAX / 8);

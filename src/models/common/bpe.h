@@ -10,21 +10,22 @@
 typedef struct st_bpe st_bpe;
 
 /* White space of Rust's and Python's `regex`, without the brackets. PCRE2's own \s has U+180E besides. */
-#define ST_BPE_SPACE "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define ST_BPE_SPACE \
+    "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 /* How GPT-2's tokenizer cuts a text into pieces. */
-#define ST_BPE_GPT2_PATTERN                                                                      \
+#define ST_BPE_GPT2_PATTERN                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" ST_BPE_SPACE "\\p{L}\\p{N}]+|[" ST_BPE_SPACE \
     "]+(?![^" ST_BPE_SPACE "])|[" ST_BPE_SPACE "]+"
 
 /* Token i is the bytes blob[offset[i]] .. blob[offset[i + 1] - 2]; one byte after each token belongs to nobody. Blob and
  * offsets must outlive the encoder. Where two tokens have the same bytes the lower id counts. */
-sotto_status st_bpe_create(const char *blob, const uint32_t *offset, int32_t n_tokens, const char *pattern, st_bpe **out,
-                           sotto_error *err);
+sotto_status st_bpe_create(const char *blob, const uint32_t *offset, int32_t n_tokens, const char *pattern,
+                           st_bpe **out, sotto_error *err);
 void st_bpe_free(st_bpe *b);
 /* Appends the ids of n bytes of text to *ids, which is grown with st_grow. Invalid UTF-8 counts as its repaired form; a
  * byte that no token has is left out. On failure *count is as before. */
-sotto_status st_bpe_encode(const st_bpe *b, const char *text, size_t n, int32_t **ids, int64_t *capacity, int64_t *count,
-                           sotto_error *err);
+sotto_status st_bpe_encode(const st_bpe *b, const char *text, size_t n, int32_t **ids, int64_t *capacity,
+                           int64_t *count, sotto_error *err);
 /* -1 when no token has these bytes. */
 int32_t st_bpe_find(const st_bpe *b, const char *bytes, size_t n);
 

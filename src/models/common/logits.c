@@ -126,8 +126,8 @@ int st_logits_top(const float *x, const float *block_max, const st_range *ranges
     return n;
 }
 
-int32_t st_logits_sample(const float *x, const st_range *ranges, int n_ranges, float max, float temperature, st_rng *rng,
-                         double *block_sum)
+int32_t st_logits_sample(const float *x, const st_range *ranges, int n_ranges, float max, float temperature,
+                         st_rng *rng, double *block_sum)
 {
     if (max == -INFINITY)
         return -1;

@@ -36,7 +36,7 @@ double st_logits_sum_exp(const float *x, st_range r, float max);
 int st_logits_top(const float *x, const float *block_max, const st_range *ranges, int n_ranges, int k, st_scored *out);
 /* An entry of the ranges with probability proportional to exp(x / temperature); max is the largest of them.
  * -1 when all are -infinity. No range may be empty. block_sum is scratch of st_logits_blocks(n) + n_ranges entries. */
-int32_t st_logits_sample(const float *x, const st_range *ranges, int n_ranges, float max, float temperature, st_rng *rng,
-                         double *block_sum);
+int32_t st_logits_sample(const float *x, const st_range *ranges, int n_ranges, float max, float temperature,
+                         st_rng *rng, double *block_sum);
 
 #endif

@@ -23,7 +23,7 @@ struct sotto_whisper_session {
     st_engine engine;
     st_longform *longform;
     sotto_run_options run;
-    bool begun, finished;          /* between begin and finish; a finished recording takes no more audio */
+    bool begun, finished; /* between begin and finish; a finished recording takes no more audio */
     double total_seconds;
 };
 
@@ -34,8 +34,8 @@ void sotto_whisper_model_options_default(sotto_whisper_model_options *options)
     *options = (sotto_whisper_model_options){.size = sizeof *options};
 }
 
-static sotto_status open_file(sotto_model_file *file, const sotto_whisper_model_options *options, sotto_whisper_model **out,
-                              sotto_error *err)
+static sotto_status open_file(sotto_model_file *file, const sotto_whisper_model_options *options,
+                              sotto_whisper_model **out, sotto_error *err)
 {
     sotto_whisper_model_options defaults;
     sotto_whisper_model_options_default(&defaults);
@@ -44,8 +44,8 @@ static sotto_status open_file(sotto_model_file *file, const sotto_whisper_model_
     return status;
 }
 
-sotto_status sotto_whisper_model_open(const char *path, const sotto_whisper_model_options *options, sotto_whisper_model **out,
-                                      sotto_error *err)
+sotto_status sotto_whisper_model_open(const char *path, const sotto_whisper_model_options *options,
+                                      sotto_whisper_model **out, sotto_error *err)
 {
     if (!out)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_model_open: out is NULL");
@@ -167,8 +167,7 @@ static sotto_status create(sotto_whisper_session *s, const sotto_whisper_session
     ST_TRY(st_frontend_create(m, s->backend, s->arena, &s->frontend, err));
     ST_TRY(st_net_create(m, s->backend, s->arena, o->max_sequences, &s->net, err));
     s->engine = st_net_engine(s->net);
-    const st_window_source source = {
-        .ctx = s, .window = window, .n_mels = m->h.n_mels, .n_audio_ctx = m->h.n_audio_ctx};
+    const st_window_source source = {.ctx = s, .window = window, .n_mels = m->h.n_mels, .n_audio_ctx = m->h.n_audio_ctx};
     return st_longform_create(m->vocab, &s->engine, &source, &s->longform, err);
 }
 
@@ -185,7 +184,8 @@ sotto_status sotto_whisper_session_create(const sotto_whisper_model *model, cons
     if (options)
         o = *options;
     if (o.max_sequences < 1 || o.max_sequences > MAX_SEQUENCES)
-        return st_fail(err, SOTTO_E_ARGUMENT, "max_sequences: %d, expected 1 to %d", o.max_sequences, (int)MAX_SEQUENCES);
+        return st_fail(err, SOTTO_E_ARGUMENT, "max_sequences: %d, expected 1 to %d", o.max_sequences,
+                       (int)MAX_SEQUENCES);
     sotto_whisper_session *s = st_calloc(1, sizeof *s);
     if (!s)
         return st_fail_memory(err, sizeof *s, "a session");
@@ -218,8 +218,8 @@ void sotto_whisper_set_lookahead(sotto_whisper_session *session, double seconds)
 }
 
 void sotto_whisper_set_encoder(sotto_whisper_session *session,
-                               sotto_status (*encode)(void *user, const float *log_mel, int n_mels, int n_frames, float *out,
-                                                      sotto_error *err),
+                               sotto_status (*encode)(void *user, const float *log_mel, int n_mels, int n_frames,
+                                                      float *out, sotto_error *err),
                                void *user)
 {
     if (session)
@@ -238,8 +238,8 @@ sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whi
     const int n_audio_ctx = session->model->h.n_audio_ctx;
     ST_TRY(st_net_set_audio_ctx(session->net, o->audio_ctx > 0 ? o->audio_ctx : n_audio_ctx, err));
     st_frontend_reset(session->frontend);
-    session->run = (sotto_run_options){
-        .abort = o->abort, .abort_user = o->user, .trace = o->trace, .trace_user = o->trace_user};
+    session->run =
+        (sotto_run_options){.abort = o->abort, .abort_user = o->user, .trace = o->trace, .trace_user = o->trace_user};
     st_net_set_run_options(session->net, &session->run);
     session->total_seconds = 0;
     session->begun = true;
@@ -318,7 +318,8 @@ sotto_status sotto_whisper_transcribe(sotto_whisper_session *session, const floa
     return status == SOTTO_OK ? sotto_whisper_finish(session, err) : end_on_failure(session, status);
 }
 
-static sotto_status detect(sotto_whisper_session *s, const float *pcm, int64_t n, float *out, int *best, sotto_error *err)
+static sotto_status detect(sotto_whisper_session *s, const float *pcm, int64_t n, float *out, int *best,
+                           sotto_error *err)
 {
     static const float silence[4000];
     enum { WINDOW_SAMPLES = ST_WINDOW_FRAMES * ST_HOP, PIECE = sizeof silence / sizeof *silence };
@@ -339,8 +340,8 @@ static sotto_status detect(sotto_whisper_session *s, const float *pcm, int64_t n
     return status;
 }
 
-sotto_status sotto_whisper_detect_language(sotto_whisper_session *session, const float *pcm, int64_t n_samples, float *out,
-                                           int *best, sotto_error *err)
+sotto_status sotto_whisper_detect_language(sotto_whisper_session *session, const float *pcm, int64_t n_samples,
+                                           float *out, int *best, sotto_error *err)
 {
     if (!session || !out || !best || n_samples < 0 || (!pcm && n_samples > 0))
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_detect_language: a pointer is NULL, or n_samples is %lld",
@@ -420,11 +421,12 @@ sotto_status sotto_whisper_write_dot(const sotto_whisper_session *session, const
 
 /* ---- tokens ---- */
 
-sotto_status sotto_whisper_tokenize(const sotto_whisper_model *model, const char *text, int32_t *ids, int64_t cap, int64_t *count,
-                                    sotto_error *err)
+sotto_status sotto_whisper_tokenize(const sotto_whisper_model *model, const char *text, int32_t *ids, int64_t cap,
+                                    int64_t *count, sotto_error *err)
 {
     if (!model || !text || !count || cap < 0 || (!ids && cap > 0))
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_tokenize: a pointer is NULL, or cap is %lld", (long long)cap);
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_tokenize: a pointer is NULL, or cap is %lld",
+                       (long long)cap);
     return st_vocab_tokenize(model->vocab, text, ids, cap, count, err);
 }
 

@@ -7,9 +7,9 @@
 
 typedef struct st_cells {
     int n_seq, n_ctx, n_cell;
-    int32_t *list;  /* [n_seq, n_ctx]: cell of each position */
+    int32_t *list;   /* [n_seq, n_ctx]: cell of each position */
     int32_t *length; /* [n_seq] */
-    int32_t *users; /* [n_cell]: sequences that list the cell */
+    int32_t *users;  /* [n_cell]: sequences that list the cell */
     int32_t *unused; /* stack of free cells */
     int n_unused;
     int32_t *scratch; /* [n_seq, n_ctx + 1] for reorder */

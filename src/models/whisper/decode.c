@@ -15,7 +15,8 @@
 
 static sotto_status allocate(st_decoder *d, sotto_error *err)
 {
-    const size_t n_vocab = (size_t)d->engine.n_vocab, n_ctx = (size_t)d->engine.n_text_ctx, n_seq = (size_t)d->engine.n_seq;
+    const size_t n_vocab = (size_t)d->engine.n_vocab, n_ctx = (size_t)d->engine.n_text_ctx,
+                 n_seq = (size_t)d->engine.n_seq;
     const size_t n_out = n_seq > 2 ? n_seq : 2, n_rows = n_ctx > n_seq ? n_ctx : n_seq;
     const size_t n_blocks = (size_t)st_logits_blocks(d->engine.n_vocab), n_store = 2 * n_seq + 1, n_tokens = n_ctx + 1;
     d->logits = st_alloc(n_out * n_vocab, sizeof *d->logits);
@@ -39,9 +40,11 @@ sotto_status st_decoder_create(const st_vocab *vocab, const st_engine *engine, s
 {
     *out = NULL;
     if (engine->n_vocab != vocab->n_vocab)
-        return st_fail(err, SOTTO_E_INTERNAL, "a network of %d tokens with a vocabulary of %d", engine->n_vocab, vocab->n_vocab);
+        return st_fail(err, SOTTO_E_INTERNAL, "a network of %d tokens with a vocabulary of %d", engine->n_vocab,
+                       vocab->n_vocab);
     if (engine->n_seq < 1 || engine->n_seq > ST_MAX_SEQUENCES || engine->n_text_ctx < 8)
-        return st_fail(err, SOTTO_E_ARGUMENT, "max_sequences: %d, expected 1 to %d", engine->n_seq, (int)ST_MAX_SEQUENCES);
+        return st_fail(err, SOTTO_E_ARGUMENT, "max_sequences: %d, expected 1 to %d", engine->n_seq,
+                       (int)ST_MAX_SEQUENCES);
     st_decoder *d = st_calloc(1, sizeof *d);
     if (!d)
         return st_fail_memory(err, sizeof *d, "a decoder");
@@ -89,8 +92,8 @@ static sotto_status check_abort(const st_decoder *d, sotto_error *err)
     return SOTTO_OK;
 }
 
-sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, const st_sequence *s, st_allowed *allowed,
-                               sotto_error *err)
+sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, const st_sequence *s,
+                               st_allowed *allowed, sotto_error *err)
 {
     float *logits = d->logits + (size_t)row * (size_t)d->vocab->n_vocab;
     if (!st_filters_apply(&o->filters, logits, s->tokens, s->n, d->block_max, allowed))
@@ -183,7 +186,8 @@ static sotto_status probability(st_decoder *d, int32_t token, float *out, sotto_
 {
     const st_range all = {0, d->vocab->n_vocab};
     if (!st_logits_scan(d->logits, all.hi, d->block_max))
-        return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d", d->sot_index);
+        return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d",
+                       d->sot_index);
     const float max = st_logits_max(d->logits, d->block_max, all);
     const double sum = st_logits_sum_exp(d->logits, all, max);
     *out = sum > 0 ? (float)(exp((double)d->logits[token] - (double)max) / sum) : 0.0f;
@@ -261,8 +265,8 @@ sotto_status st_decode_language(st_decoder *d, float *probabilities, int *best, 
 
 /* ---- text ---- */
 
-sotto_status st_decode_text(st_decoder *d, const int32_t *tokens, int n, int32_t end_id, const char **text, size_t *length,
-                            sotto_error *err)
+sotto_status st_decode_text(st_decoder *d, const int32_t *tokens, int n, int32_t end_id, const char **text,
+                            size_t *length, sotto_error *err)
 {
     int64_t total = 0;
     for (int i = 0; i < n; i++) {

@@ -10,12 +10,12 @@
 enum { ST_MAX_SEQUENCES = 16 };
 
 typedef struct st_decode_options {
-    int language;    /* index; ignored for English-only models */
+    int language; /* index; ignored for English-only models */
     bool translate, timestamps;
-    int group;       /* beams at temperature 0 (1 = greedy), candidates above; 1 .. engine.n_seq */
+    int group;                      /* beams at temperature 0 (1 = greedy), candidates above; 1 .. engine.n_seq */
     float patience, length_penalty; /* negative penalty: divide by the length */
     float temperature;
-    int sample_len;  /* tokens at most */
+    int sample_len;        /* tokens at most */
     const int32_t *prompt; /* previous text, only its last n_text_ctx / 2 - 1 tokens are used */
     int64_t n_prompt;
     const int32_t *prefix; /* the window's text is to begin with these */
@@ -53,8 +53,8 @@ sotto_status st_decode(st_decoder *d, const st_decode_options *options, st_decod
 sotto_status st_decode_language(st_decoder *d, float *probabilities, int *best, float *no_speech, sotto_error *err);
 
 /* The text of the tokens below `end_id`: bytes joined, repaired as UTF-8. *text lies in the decoder, until the next call. */
-sotto_status st_decode_text(st_decoder *d, const int32_t *tokens, int n, int32_t end_id, const char **text, size_t *length,
-                            sotto_error *err);
+sotto_status st_decode_text(st_decoder *d, const int32_t *tokens, int n, int32_t end_id, const char **text,
+                            size_t *length, sotto_error *err);
 /* Bytes of a text by the bytes that zlib makes of it. */
 sotto_status st_compression_ratio(const char *text, size_t n, float *out, sotto_error *err);
 

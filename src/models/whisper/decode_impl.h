@@ -35,8 +35,8 @@ struct st_decoder {
 };
 
 /* Filter row `row` of the logits for a sequence. */
-sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, const st_sequence *s, st_allowed *allowed,
-                               sotto_error *err);
+sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, const st_sequence *s,
+                               st_allowed *allowed, sotto_error *err);
 /* Feed the last token of the listed sequences; row i of the logits is then that of list[i]. */
 sotto_status st_decoder_step(st_decoder *d, const st_sequence *sequences, const int32_t *list, int n, sotto_error *err);
 /* Whether a sequence of n tokens may get another one. */

@@ -77,7 +77,8 @@ bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled
     add_range(out, text);
     add_range(out, stamps);
     out->max = max_text > max_stamp ? max_text : max_stamp;
-    const double high = log_text > log_stamps ? log_text : log_stamps, low = log_text > log_stamps ? log_stamps : log_text;
+    const double high = log_text > log_stamps ? log_text : log_stamps,
+                 low = log_text > log_stamps ? log_stamps : log_text;
     out->log_sum = high == -INFINITY ? -INFINITY : high + log1p(exp(low - high));
     return true;
 }

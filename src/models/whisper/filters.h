@@ -11,8 +11,8 @@ typedef struct st_filters {
     const int32_t *suppress; /* ids inside the vocabulary */
     int64_t n_suppress;
     bool suppress_blank;
-    bool timestamps;            /* apply the rules of timestamps */
-    int32_t max_initial;        /* first timestamp at most this many steps of 0.02 s; negative = off */
+    bool timestamps;     /* apply the rules of timestamps */
+    int32_t max_initial; /* first timestamp at most this many steps of 0.02 s; negative = off */
 } st_filters;
 
 /* What is left of a row. Entries outside the ranges are forbidden, as are those of -infinity inside. */

@@ -7,11 +7,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 
-enum {
-    CHUNK_FRAMES = 500,
-    CHUNK_SAMPLES = (CHUNK_FRAMES - 1) * ST_HOP + ST_N_FFT,
-    HALF = ST_N_FFT / 2
-};
+enum { CHUNK_FRAMES = 500, CHUNK_SAMPLES = (CHUNK_FRAMES - 1) * ST_HOP + ST_N_FFT, HALF = ST_N_FFT / 2 };
 
 /* log10 of the floor of the mel energies */
 #define SILENCE (-10.0f)
@@ -119,7 +115,8 @@ static sotto_status run_chunk(st_frontend *f, int64_t n_frames, const sotto_run_
     ST_TRY(sotto_plan_set(f->plan, f->pcm, 0, f->pending, CHUNK_SAMPLES * sizeof *f->pending, err));
     ST_TRY(sotto_plan_run(f->plan, run, err));
     if (!reserve(f, n_frames))
-        return st_fail_memory(err, (uint64_t)(f->n + n_frames) * (uint64_t)f->n_mels * sizeof *f->frames, "log-mel frames");
+        return st_fail_memory(err, (uint64_t)(f->n + n_frames) * (uint64_t)f->n_mels * sizeof *f->frames,
+                              "log-mel frames");
     float *to = f->frames + f->n * f->n_mels;
     ST_TRY(sotto_plan_get(f->plan, f->mel, 0, to, (size_t)(n_frames * f->n_mels) * sizeof *to, err));
     for (int64_t i = 0; i < n_frames * f->n_mels; i++)
@@ -135,7 +132,8 @@ static sotto_status run_chunk(st_frontend *f, int64_t n_frames, const sotto_run_
     return SOTTO_OK;
 }
 
-sotto_status st_frontend_feed(st_frontend *f, const float *pcm, int64_t n, const sotto_run_options *run, sotto_error *err)
+sotto_status st_frontend_feed(st_frontend *f, const float *pcm, int64_t n, const sotto_run_options *run,
+                              sotto_error *err)
 {
     while (n > 0) {
         const int64_t room = CHUNK_SAMPLES - f->n_pending, take = n < room ? n : room;

@@ -15,7 +15,8 @@ void st_frontend_free(st_frontend *f);
 /* Forget everything heard. */
 void st_frontend_reset(st_frontend *f);
 /* Samples that are not finite count as zero. */
-sotto_status st_frontend_feed(st_frontend *f, const float *pcm, int64_t n, const sotto_run_options *run, sotto_error *err);
+sotto_status st_frontend_feed(st_frontend *f, const float *pcm, int64_t n, const sotto_run_options *run,
+                              sotto_error *err);
 /* No more audio: the last frames are computed. */
 sotto_status st_frontend_finish(st_frontend *f, const sotto_run_options *run, sotto_error *err);
 int64_t st_frontend_samples(const st_frontend *f);

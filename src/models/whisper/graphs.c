@@ -21,8 +21,8 @@ static sotto_tensor *norm(const builder *b, sotto_tensor *x, sotto_tensor *w, so
     return sotto_layer_norm(b->g, x, use(b, w), use(b, bias), LN_EPS);
 }
 
-static sotto_tensor *linear(const builder *b, sotto_tensor *x, sotto_tensor *w, sotto_tensor *bias, sotto_activation act,
-                            sotto_tensor *residual)
+static sotto_tensor *linear(const builder *b, sotto_tensor *x, sotto_tensor *w, sotto_tensor *bias,
+                            sotto_activation act, sotto_tensor *residual)
 {
     return sotto_linear(b->g, x, use(b, w), use(b, bias), act, residual);
 }
@@ -104,8 +104,8 @@ static sotto_tensor *row_input(sotto_graph *g, const char *name, int64_t n)
     return sotto_graph_input(g, name, SOTTO_I32, 1, &n);
 }
 
-static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_layer_weights *w, const st_caches *caches, int i,
-                                   const st_decode_graph *in)
+static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_layer_weights *w,
+                                   const st_caches *caches, int i, const st_decode_graph *in)
 {
     sotto_graph *g = b->g;
     sotto_tensor *h = norm(b, x, w->self.ln_w, w->self.ln_b);
@@ -118,8 +118,8 @@ static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_l
 
     h = norm(b, x, w->cross.ln_w, w->cross.ln_b);
     h = linear(b, h, w->cross.q_w, w->cross.q_b, SOTTO_ACT_NONE, NULL); /* [n, D] */
-    h = sotto_cache_attention(g, heads(b, h), heads(b, use(b, caches->cross_k[i])), heads(b, use(b, caches->cross_v[i])), NULL,
-                              in->cross_base, in->cross_n, attention_scale(b));
+    h = sotto_cache_attention(g, heads(b, h), heads(b, use(b, caches->cross_k[i])), heads(b, use(b, caches->cross_v[i])),
+                              NULL, in->cross_base, in->cross_n, attention_scale(b));
     x = linear(b, h, w->cross.out_w, w->cross.out_b, SOTTO_ACT_NONE, x);
     return mlp(b, x, &w->mlp);
 }
@@ -140,7 +140,8 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
     out->cross_base = row_input(g, "cross_base", n_rows);
     out->cross_n = row_input(g, "cross_n", n_rows);
     sotto_tensor *embedding = use(&b, m->embedding);
-    sotto_tensor *x = sotto_add(g, sotto_get_rows(g, embedding, out->token), sotto_get_rows(g, use(&b, m->text_pos), out->position));
+    sotto_tensor *x =
+        sotto_add(g, sotto_get_rows(g, embedding, out->token), sotto_get_rows(g, use(&b, m->text_pos), out->position));
     for (int i = 0; i < m->h.n_text_layer; i++)
         x = decoder_layer(&b, x, &m->decoder[i], caches, i, out);
     out->want = NULL;

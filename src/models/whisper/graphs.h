@@ -22,13 +22,13 @@ sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *cach
 
 typedef struct st_decode_graph {
     sotto_graph *graph;
-    sotto_tensor *token, *position; /* i32 [n_rows] */
-    sotto_tensor *cell;             /* i32 [n_rows]: where the row's key and value go; -1 = a padding row */
-    sotto_tensor *list;             /* i32 [n_seq, n_text_ctx]: cells of each sequence */
-    sotto_tensor *sequence, *n_kv;  /* i32 [n_rows] */
+    sotto_tensor *token, *position;     /* i32 [n_rows] */
+    sotto_tensor *cell;                 /* i32 [n_rows]: where the row's key and value go; -1 = a padding row */
+    sotto_tensor *list;                 /* i32 [n_seq, n_text_ctx]: cells of each sequence */
+    sotto_tensor *sequence, *n_kv;      /* i32 [n_rows] */
     sotto_tensor *cross_base, *cross_n; /* i32 [n_rows] */
-    sotto_tensor *want;             /* i32 [n_want]: rows whose logits are wanted; NULL when all are */
-    sotto_tensor *logits;           /* [n_want, n_vocab] */
+    sotto_tensor *want;                 /* i32 [n_want]: rows whose logits are wanted; NULL when all are */
+    sotto_tensor *logits;               /* [n_want, n_vocab] */
 } st_decode_graph;
 
 sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *caches, int n_seq, int n_rows, int n_want,

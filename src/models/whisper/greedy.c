@@ -17,12 +17,14 @@ static void append(st_decoder *d, st_sequence *s, int32_t token, const float *lo
     s->n++;
 }
 
-static void choose(st_decoder *d, const st_decode_options *o, st_sequence *s, const float *logits, const st_allowed *allowed)
+static void choose(st_decoder *d, const st_decode_options *o, st_sequence *s, const float *logits,
+                   const st_allowed *allowed)
 {
     int32_t token = -1;
     st_scored top;
     if (o->temperature > 0.0f)
-        token = st_logits_sample(logits, allowed->ranges, allowed->n_ranges, allowed->max, o->temperature, &d->rng, d->block_sum);
+        token = st_logits_sample(logits, allowed->ranges, allowed->n_ranges, allowed->max, o->temperature, &d->rng,
+                                 d->block_sum);
     else if (st_logits_top(logits, d->block_max, allowed->ranges, allowed->n_ranges, 1, &top) == 1)
         token = top.id;
     append(d, s, token, logits, allowed);

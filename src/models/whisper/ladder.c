@@ -30,8 +30,8 @@ bool st_ladder_has_sampling(const st_ladder *l)
     return l->temperature > 0.0f || (l->temperature_inc > 0.0f && attempt(l, 1) < 1.0 + 1e-6);
 }
 
-sotto_status st_ladder_decode(st_decoder *d, const st_ladder *l, const st_decode_options *options, st_decode_result *out,
-                              sotto_error *err)
+sotto_status st_ladder_decode(st_decoder *d, const st_ladder *l, const st_decode_options *options,
+                              st_decode_result *out, sotto_error *err)
 {
     st_decode_options o = *options;
     for (int i = 0;; i++) {

@@ -15,8 +15,8 @@ typedef struct st_ladder {
 bool st_ladder_has_zero(const st_ladder *ladder);
 bool st_ladder_has_sampling(const st_ladder *ladder);
 /* group and temperature of options are set by the ladder. */
-sotto_status st_ladder_decode(st_decoder *d, const st_ladder *ladder, const st_decode_options *options, st_decode_result *out,
-                              sotto_error *err);
+sotto_status st_ladder_decode(st_decoder *d, const st_ladder *ladder, const st_decode_options *options,
+                              st_decode_result *out, sotto_error *err);
 /* Whether a result is to be passed over as silence. */
 bool st_ladder_is_silence(const st_ladder *ladder, const st_decode_result *result);
 

@@ -34,7 +34,7 @@ struct st_longform {
     int32_t *text; /* tokens of previous segments since the last reset, the last of them */
     int n_text, text_capacity;
     bool initial_counts; /* the initial prompt was not reset yet */
-    int32_t *prompt; /* [n_text_ctx] */
+    int32_t *prompt;     /* [n_text_ctx] */
 };
 
 /* ---- making ---- */
@@ -200,8 +200,8 @@ static sotto_status store(st_longform *lf, const st_decode_result *result, int64
     for (int i = 0; i < lf->slicer.n_slices; i++) {
         const st_slice *slice = &lf->slicer.slices[i];
         const sotto_whisper_segment *segment;
-        ST_TRY(st_results_add(&lf->results, &lf->slicer, slice, result, lf->seek, limit, sotto_language_code(lf->language),
-                              &segment, err));
+        ST_TRY(st_results_add(&lf->results, &lf->slicer, slice, result, lf->seek, limit,
+                              sotto_language_code(lf->language), &segment, err));
         remember(lf, result->tokens + slice->first, slice->end - slice->first);
         if (o->on_segment)
             o->on_segment(o->user, segment);
@@ -240,7 +240,8 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
                          .max_tokens = s->given.max_tokens};
     ST_TRY(st_slicer_run(&lf->slicer, &w, err));
     if (lf->slicer.truncated)
-        st_log(&s->given.logger, SOTTO_LOG_WARNING, "%.2f s: the window's text reached the limit of %d tokens without an end",
+        st_log(&s->given.logger, SOTTO_LOG_WARNING,
+               "%.2f s: the window's text reached the limit of %d tokens without an end",
                (double)lf->seek / FRAMES_PER_SECOND, o.sample_len);
     if (lf->slicer.n_slices > 0)
         lf->settled = true;

@@ -89,8 +89,8 @@ static void add_norm(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t n, c
     add_one(l, b, WEIGHT_VECTOR, 1, n, full, ".bias");
 }
 
-static void add_fused(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t d, const char *prefix, const char *const *names,
-                      int n_names)
+static void add_fused(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t d, const char *prefix,
+                      const char *const *names, int n_names)
 {
     weight *matrix = add(l, w, WEIGHT_MATRIX, d, d);
     for (int i = 0; i < n_names; i++) {
@@ -189,14 +189,15 @@ static sotto_status declare(loader *l, const weight *w, sotto_error *err)
     sotto_dtype dtype = SOTTO_F32;
     for (int i = 0; i < w->n_parts; i++) {
         sotto_model_tensor t;
-        if (w->kind == WEIGHT_VECTOR && key_bias(w->part[i]) && sotto_model_tensor_find(l->file, w->part[i], &t) != SOTTO_OK)
+        if (w->kind == WEIGHT_VECTOR && key_bias(w->part[i]) &&
+            sotto_model_tensor_find(l->file, w->part[i], &t) != SOTTO_OK)
             continue;
         ST_TRY(find_part(l, w, i, &t, err));
         if (w->kind == WEIGHT_VECTOR || w->kind == WEIGHT_TABLE)
             continue;
         const sotto_dtype d = w->kind == WEIGHT_CONV && t.dtype == SOTTO_F32 ? SOTTO_F32
-                              : w->kind == WEIGHT_CONV                      ? SOTTO_F16
-                                                                            : resident_dtype(t.dtype, w->n);
+                              : w->kind == WEIGHT_CONV                       ? SOTTO_F16
+                                                                             : resident_dtype(t.dtype, w->n);
         if (i == 0)
             dtype = d;
         else if (dtype != d)
@@ -311,7 +312,8 @@ static sotto_status upload_front_end(loader *l, float *scratch, sotto_error *err
     int64_t count;
     if (sotto_meta_floats(l->file, "whisper.mel_filters", &filters, &count, NULL) != SOTTO_OK) {
         if (!st_mel_filters(m->h.n_mels, scratch))
-            return st_fail(err, SOTTO_E_UNSUPPORTED, "whisper.n_mels: no filters are known for %d bands", (int)m->h.n_mels);
+            return st_fail(err, SOTTO_E_UNSUPPORTED, "whisper.n_mels: no filters are known for %d bands",
+                           (int)m->h.n_mels);
         filters = scratch;
     } else if (count != (int64_t)m->h.n_mels * ST_N_BINS)
         return st_fail(err, SOTTO_E_FORMAT, "whisper.mel_filters: %lld numbers, expected %d x %d", (long long)count,

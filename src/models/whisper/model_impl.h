@@ -7,10 +7,10 @@
 #include "sotto/whisper.h"
 
 enum {
-    ST_N_FFT = 400,              /* samples of a frame */
-    ST_HOP = 160,                /* samples from frame to frame: 10 ms */
+    ST_N_FFT = 400, /* samples of a frame */
+    ST_HOP = 160,   /* samples from frame to frame: 10 ms */
     ST_N_BINS = ST_N_FFT / 2 + 1,
-    ST_WINDOW_FRAMES = 3000,     /* 30 s */
+    ST_WINDOW_FRAMES = 3000, /* 30 s */
     ST_FRAMES_PER_SECOND = 100
 };
 
@@ -24,8 +24,8 @@ typedef struct st_attention_weights {
 } st_attention_weights;
 
 typedef struct st_mlp_weights {
-    sotto_tensor *ln_w, *ln_b;   /* [D] */
-    sotto_tensor *up_w, *up_b;   /* [4 D, D] */
+    sotto_tensor *ln_w, *ln_b;     /* [D] */
+    sotto_tensor *up_w, *up_b;     /* [4 D, D] */
     sotto_tensor *down_w, *down_b; /* [D, 4 D] */
 } st_mlp_weights;
 

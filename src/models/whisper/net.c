@@ -240,7 +240,8 @@ static sotto_status encode_outside(st_net *net, const float *log_mel, sotto_erro
         return st_fail_memory(err, (n_mel + n_out) * sizeof(float), "an encoder's input and output");
     for (int f = 0; f < ST_WINDOW_FRAMES; f++)
         for (int b = 0; b < h->n_mels; b++)
-            net->outside_mel[(size_t)b * ST_WINDOW_FRAMES + (size_t)f] = log_mel[(size_t)f * (size_t)h->n_mels + (size_t)b];
+            net->outside_mel[(size_t)b * ST_WINDOW_FRAMES + (size_t)f] =
+                log_mel[(size_t)f * (size_t)h->n_mels + (size_t)b];
     ST_TRY(net->outside(net->outside_user, net->outside_mel, h->n_mels, ST_WINDOW_FRAMES, net->outside_out, err));
     const size_t bytes = (size_t)net->n_ctx * (size_t)h->n_audio_state * sizeof(float);
     return sotto_plan_set(net->encode_plan, net->encode.input, 0, net->outside_out, bytes, err);
@@ -264,16 +265,18 @@ typedef struct row_lists {
     int32_t *token, *position, *cell, *sequence, *n_kv, *cross_n, *want;
 } row_lists;
 
-static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, const row_lists *in, int *n_want, sotto_error *err)
+static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, const row_lists *in, int *n_want,
+                               sotto_error *err)
 {
     *n_want = 0;
     for (int i = 0; i < n_rows; i++) {
         const st_row *r = &rows[i];
         const int32_t cell = st_cells_put(&net->cells, r->seq, r->pos);
         if (cell < 0)
-            return st_fail(err, SOTTO_E_INTERNAL,
-                           "decoder cache: no cell for position %d of sequence %d (%d positions, %d sequences, %d of %d cells free)",
-                           (int)r->pos, (int)r->seq, net->cells.n_ctx, net->n_seq, net->cells.n_unused, net->cells.n_cell);
+            return st_fail(
+                err,
+                SOTTO_E_INTERNAL, "decoder cache: no cell for position %d of sequence %d (%d positions, %d sequences, %d of %d cells free)",
+                (int)r->pos, (int)r->seq, net->cells.n_ctx, net->n_seq, net->cells.n_unused, net->cells.n_cell);
         in->token[i] = r->token;
         in->position[i] = r->pos;
         in->cell[i] = cell;

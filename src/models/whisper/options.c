@@ -40,12 +40,13 @@ static sotto_status check_ranges(const range_check *checks, size_t n, sotto_erro
 {
     for (size_t i = 0; i < n; i++)
         if (!(checks[i].value >= checks[i].min && checks[i].value <= checks[i].max))
-            return st_fail(err, SOTTO_E_ARGUMENT, "%s: %g, expected %g to %g", checks[i].field, checks[i].value, checks[i].min,
-                           checks[i].max);
+            return st_fail(err, SOTTO_E_ARGUMENT, "%s: %g, expected %g to %g", checks[i].field, checks[i].value,
+                           checks[i].min, checks[i].max);
     return SOTTO_OK;
 }
 
-static sotto_status check_numbers(const sotto_whisper_options *o, const st_engine *engine, int n_audio_ctx, sotto_error *err)
+static sotto_status check_numbers(const sotto_whisper_options *o, const st_engine *engine, int n_audio_ctx,
+                                  sotto_error *err)
 {
     const range_check checks[] = {
         {"task", (double)o->task, SOTTO_TRANSCRIBE, SOTTO_TRANSLATE},
@@ -64,7 +65,8 @@ static sotto_status check_numbers(const sotto_whisper_options *o, const st_engin
     };
     ST_TRY(check_ranges(checks, sizeof checks / sizeof *checks, err));
     if (o->temperature_inc > 0.0f && o->temperature_inc < 0.01f)
-        return st_fail(err, SOTTO_E_ARGUMENT, "temperature_inc: %g, expected 0 or 0.01 to 2", (double)o->temperature_inc);
+        return st_fail(err, SOTTO_E_ARGUMENT, "temperature_inc: %g, expected 0 or 0.01 to 2",
+                       (double)o->temperature_inc);
     return SOTTO_OK;
 }
 
@@ -72,9 +74,11 @@ static sotto_status check_numbers(const sotto_whisper_options *o, const st_engin
 static sotto_status check_sequences(const sotto_whisper_options *o, const st_ladder *ladder, int n_seq, sotto_error *err)
 {
     if (st_ladder_has_zero(ladder) && o->beam_size > n_seq)
-        return st_fail(err, SOTTO_E_ARGUMENT, "beam_size: %d, expected 0 to %d, the session's max_sequences", o->beam_size, n_seq);
+        return st_fail(err, SOTTO_E_ARGUMENT, "beam_size: %d, expected 0 to %d, the session's max_sequences",
+                       o->beam_size, n_seq);
     if (st_ladder_has_sampling(ladder) && o->best_of > n_seq)
-        return st_fail(err, SOTTO_E_ARGUMENT, "best_of: %d, expected 1 to %d, the session's max_sequences", o->best_of, n_seq);
+        return st_fail(err, SOTTO_E_ARGUMENT, "best_of: %d, expected 1 to %d, the session's max_sequences", o->best_of,
+                       n_seq);
     if (st_ladder_has_zero(ladder) && rint((double)ladder->beam_size * (double)o->patience) < 1)
         return st_fail(err, SOTTO_E_ARGUMENT, "patience: %g, expected at least %g with %d beams", (double)o->patience,
                        0.5 / ladder->beam_size, ladder->beam_size);
@@ -83,15 +87,17 @@ static sotto_status check_sequences(const sotto_whisper_options *o, const st_lad
 
 /* ---- fields ---- */
 
-static sotto_status read_language(st_settings *s, const sotto_whisper_options *o, const st_vocab *vocab, sotto_error *err)
+static sotto_status read_language(st_settings *s, const sotto_whisper_options *o, const st_vocab *vocab,
+                                  sotto_error *err)
 {
     const bool automatic = !o->language || !*o->language || strcmp(o->language, "auto") == 0;
     s->language = automatic ? (vocab->multilingual ? -1 : 0) : sotto_language_find(o->language);
     if (automatic)
         return SOTTO_OK;
     if (s->language < 0 || (vocab->multilingual && s->language >= vocab->n_languages))
-        return st_fail(err, SOTTO_E_ARGUMENT, "language: \"%.40s\", expected \"auto\" or one of the model's %d languages",
-                       o->language, vocab->multilingual ? vocab->n_languages : 1);
+        return st_fail(err, SOTTO_E_ARGUMENT,
+                       "language: \"%.40s\", expected \"auto\" or one of the model's %d languages", o->language,
+                       vocab->multilingual ? vocab->n_languages : 1);
     if (!vocab->multilingual && s->language != 0)
         return st_fail(err, SOTTO_E_ARGUMENT, "language: \"%.40s\", but the model knows English only", o->language);
     return SOTTO_OK;
@@ -114,8 +120,8 @@ static sotto_status read_suppress(st_settings *s, const sotto_whisper_options *o
         return st_fail(err, SOTTO_E_ARGUMENT, "suppress_tokens: NULL with n_suppress_tokens %d", o->n_suppress_tokens);
     for (int i = 0; i < o->n_suppress_tokens; i++)
         if (o->suppress_tokens[i] < 0 || o->suppress_tokens[i] >= v->n_vocab)
-            return st_fail(err, SOTTO_E_ARGUMENT, "suppress_tokens[%d]: %d, expected 0 to %d", i, (int)o->suppress_tokens[i],
-                           (int)v->n_vocab - 1);
+            return st_fail(err, SOTTO_E_ARGUMENT, "suppress_tokens[%d]: %d, expected 0 to %d", i,
+                           (int)o->suppress_tokens[i], (int)v->n_vocab - 1);
     /* These are never said; the probability of no speech is read apart. */
     const int32_t always[] = {v->transcribe, v->translate, v->sot, v->sot_prev, v->sot_lm, v->no_speech};
     s->n_suppress = 0;
@@ -140,14 +146,15 @@ static sotto_status read_prompt(st_settings *s, const sotto_whisper_options *o, 
     st_strip(&stripped, &n);
     text[0] = ' ';
     memcpy(text + 1, stripped, n);
-    const sotto_status status = st_bpe_encode(v->bpe, text, n + 1, &s->initial, &s->initial_capacity, &s->n_initial, err);
+    const sotto_status status =
+        st_bpe_encode(v->bpe, text, n + 1, &s->initial, &s->initial_capacity, &s->n_initial, err);
     st_free(text);
     if (status != SOTTO_OK)
         return st_fail_context(err, status, "initial_prompt");
     const int64_t most = n_text_ctx / 2 - 1;
     if (s->n_initial > most) {
-        st_log(&o->logger, SOTTO_LOG_WARNING, "initial_prompt: %lld tokens, the last %lld are used", (long long)s->n_initial,
-               (long long)most);
+        st_log(&o->logger, SOTTO_LOG_WARNING, "initial_prompt: %lld tokens, the last %lld are used",
+               (long long)s->n_initial, (long long)most);
         memmove(s->initial, s->initial + (s->n_initial - most), (size_t)most * sizeof *s->initial);
         s->n_initial = most;
     }
@@ -169,8 +176,8 @@ sotto_status st_settings_read(st_settings *s, const sotto_whisper_options *optio
     if (!o)
         return st_fail(err, SOTTO_E_ARGUMENT, "options: NULL");
     if (o->size != sizeof *o)
-        return st_fail(err, SOTTO_E_ARGUMENT, "options: size %zu, expected %zu, set by sotto_whisper_options_default()", o->size,
-                       sizeof *o);
+        return st_fail(err, SOTTO_E_ARGUMENT, "options: size %zu, expected %zu, set by sotto_whisper_options_default()",
+                       o->size, sizeof *o);
     ST_TRY(check_numbers(o, engine, n_audio_ctx, err));
     const int most = engine->n_text_ctx / 2 - 1;
     s->given = *o;
@@ -202,7 +209,8 @@ sotto_status st_settings_read(st_settings *s, const sotto_whisper_options *optio
                     .suppress = s->suppress,
                     .n_suppress = s->n_suppress,
                     .suppress_blank = o->suppress_blank,
-                    .max_initial = o->max_initial_timestamp < 0 ? -1 : (int32_t)rint((double)o->max_initial_timestamp / 0.02)},
+                    .max_initial =
+                        o->max_initial_timestamp < 0 ? -1 : (int32_t)rint((double)o->max_initial_timestamp / 0.02)},
     };
     return SOTTO_OK;
 }

@@ -13,9 +13,9 @@ typedef struct st_settings {
     int max_context;             /* tokens of previous text */
     st_ladder ladder;
     st_decode_options decode;
-    int32_t *suppress;           /* decode.filters.suppress */
+    int32_t *suppress; /* decode.filters.suppress */
     int64_t n_suppress, suppress_capacity;
-    int32_t *initial;            /* tokens of the initial prompt, the last that have room */
+    int32_t *initial; /* tokens of the initial prompt, the last that have room */
     int64_t n_initial, initial_capacity;
 } st_settings;
 

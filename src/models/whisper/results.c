@@ -32,8 +32,8 @@ static void place(const st_results *r, const st_slice *slice, double limit, sott
         s->start = first < s->end ? fmax(first, s->end - (slice->stop - slice->start)) : s->end;
 }
 
-static sotto_status copy_tokens(st_results *r, const st_slicer *slicer, const st_slice *slice, const st_decode_result *window,
-                                sotto_whisper_segment *s, sotto_error *err)
+static sotto_status copy_tokens(st_results *r, const st_slicer *slicer, const st_slice *slice,
+                                const st_decode_result *window, sotto_whisper_segment *s, sotto_error *err)
 {
     const int n = slice->end - slice->first;
     sotto_whisper_token *tokens = st_arena_alloc(r->arena, (size_t)n * sizeof *tokens);
@@ -69,9 +69,9 @@ static sotto_status copy_text(st_results *r, const st_slicer *slicer, const st_s
     return SOTTO_OK;
 }
 
-sotto_status st_results_add(st_results *r, const st_slicer *slicer, const st_slice *slice, const st_decode_result *window,
-                            int64_t seek, double limit, const char *language, const sotto_whisper_segment **out,
-                            sotto_error *err)
+sotto_status st_results_add(st_results *r, const st_slicer *slicer, const st_slice *slice,
+                            const st_decode_result *window, int64_t seek, double limit, const char *language,
+                            const sotto_whisper_segment **out, sotto_error *err)
 {
     sotto_whisper_segment *s = st_arena_alloc(r->arena, sizeof *s);
     if (!s || !st_grow(&r->segments, &r->capacity, r->count + 1, sizeof *r->segments))

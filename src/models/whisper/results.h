@@ -16,8 +16,8 @@ typedef struct st_results {
 sotto_status st_results_reset(st_results *r, sotto_error *err);
 void st_results_free(st_results *r);
 /* Copies one slice. limit: seconds after which nothing is heard. *out is also the last of r->segments. */
-sotto_status st_results_add(st_results *r, const st_slicer *slicer, const st_slice *slice, const st_decode_result *window,
-                            int64_t seek, double limit, const char *language, const sotto_whisper_segment **out,
-                            sotto_error *err);
+sotto_status st_results_add(st_results *r, const st_slicer *slicer, const st_slice *slice,
+                            const st_decode_result *window, int64_t seek, double limit, const char *language,
+                            const sotto_whisper_segment **out, sotto_error *err);
 
 #endif

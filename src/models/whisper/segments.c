@@ -97,10 +97,8 @@ static void cut(st_slicer *s, const st_window *w)
         s->advance = w->size;
     if (w->whole) {
         const int end = s->slices[s->n_slices - 1].end;
-        s->slices[0] = (st_slice){.first = 0,
-                                  .end = end,
-                                  .start = frame_seconds(w->seek),
-                                  .stop = frame_seconds(w->seek + s->advance)};
+        s->slices[0] = (st_slice){
+            .first = 0, .end = end, .start = frame_seconds(w->seek), .stop = frame_seconds(w->seek + s->advance)};
         s->n_slices = 1;
     }
 }

@@ -7,9 +7,9 @@
 #include "models/whisper/vocab.h"
 
 typedef struct st_slice {
-    int first, end;               /* tokens */
-    size_t text_first, text_end;  /* of st_slicer.bytes */
-    double start, stop;           /* seconds, as the timestamps say: maybe behind the end of the audio */
+    int first, end;              /* tokens */
+    size_t text_first, text_end; /* of st_slicer.bytes */
+    double start, stop;          /* seconds, as the timestamps say: maybe behind the end of the audio */
 } st_slice;
 
 typedef struct st_window {
@@ -18,7 +18,7 @@ typedef struct st_window {
     bool complete;      /* ended by end of text */
     int64_t seek, size; /* frames of 10 ms */
     bool whole;         /* one segment of all of it */
-    int max_tokens;     /* text tokens of a segment, 0 = no limit: longer ones are cut, their times shared out by tokens */
+    int max_tokens; /* text tokens of a segment, 0 = no limit: longer ones are cut, their times shared out by tokens */
 } st_window;
 
 typedef struct st_slicer {

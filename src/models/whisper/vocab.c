@@ -31,10 +31,11 @@ sotto_status st_vocab_layout_find(int32_t n_vocab, int64_t n_tokens, st_vocab_la
         }
     const int64_t left = (int64_t)n_vocab - n_tokens - N_PLAIN_SPECIALS - ST_N_TIMESTAMPS;
     if (n_tokens < 1 || left < 1 || left > ST_MAX_LANGUAGES)
-        return st_fail(err, SOTTO_E_FORMAT,
-                       "whisper.n_vocab: %d with %lld text tokens leaves %lld languages, expected 51864, 51865, 51866 or 1 to %d "
-                       "languages",
-                       (int)n_vocab, (long long)n_tokens, (long long)left, (int)ST_MAX_LANGUAGES);
+        return st_fail(
+            err, SOTTO_E_FORMAT,
+            "whisper.n_vocab: %d with %lld text tokens leaves %lld languages, expected 51864, 51865, 51866 or 1 to %d "
+            "languages",
+            (int)n_vocab, (long long)n_tokens, (long long)left, (int)ST_MAX_LANGUAGES);
     *out = (st_vocab_layout){(int32_t)n_tokens, (int32_t)left, true};
     return SOTTO_OK;
 }
@@ -103,7 +104,8 @@ static sotto_status copy_tokens(st_vocab *v, const st_token_source *source, sott
         total += n + 1;
     }
     if (total > INT32_MAX)
-        return st_fail(err, SOTTO_E_FORMAT, "%s: %llu bytes, expected less than 2 GiB", tokens_key, (unsigned long long)total);
+        return st_fail(err, SOTTO_E_FORMAT, "%s: %llu bytes, expected less than 2 GiB", tokens_key,
+                       (unsigned long long)total);
     v->blob = st_alloc(1, (size_t)total);
     v->offset = st_alloc((size_t)v->n_vocab + 1, sizeof *v->offset);
     if (!v->blob || !v->offset)
@@ -124,9 +126,9 @@ static sotto_status copy_tokens(st_vocab *v, const st_token_source *source, sott
 /* ---- symbols that are not spoken ---- */
 
 static const char *const symbols[] = {
-    "\"", "#",  "(",  ")",  "*",  "+",   "/",   ":",   ";",   "<",   "=",  ">",  "@",  "[",   "\\",  "]",   "^",   "_",
-    "`",  "{",  "|",  "}",  "~",  "「",  "」",  "『",  "』",  "<<",  ">>", "<<<", ">>>", "--", "---", "-(",  "-[",  "('",
-    "(\"", "((", "))", "(((", ")))", "[[", "]]", "{{", "}}", "♪♪", "♪♪♪",
+    "\"",  "#",  "(",  ")",  "*",   "+",  "/",  ":",   ";",   "<",  "=",  ">",  "@",  "[",   "\\",  "]",
+    "^",   "_",  "`",  "{",  "|",   "}",  "~",  "「",  "」",  "『", "』", "<<", ">>", "<<<", ">>>", "--",
+    "---", "-(", "-[", "('", "(\"", "((", "))", "(((", ")))", "[[", "]]", "{{", "}}", "♪♪",  "♪♪♪",
 };
 /* Notes and signs that may be one token or several: then the first, which only such signs share. */
 static const char *const musical[] = {"♩", "♪", "♫", "♬", "♭", "♮", "♯"};
@@ -190,7 +192,8 @@ static sotto_status make_lists(st_vocab *v, sotto_error *err)
 
 /* ---- making ---- */
 
-sotto_status st_vocab_build(const st_token_source *source, const st_vocab_layout *layout, st_vocab **out, sotto_error *err)
+sotto_status st_vocab_build(const st_token_source *source, const st_vocab_layout *layout, st_vocab **out,
+                            sotto_error *err)
 {
     *out = NULL;
     if (source->count < layout->n_text - 1)
@@ -251,10 +254,12 @@ void st_vocab_free(st_vocab *v)
 
 /* ---- using ---- */
 
-sotto_status st_vocab_tokenize(const st_vocab *v, const char *text, int32_t *ids, int64_t cap, int64_t *count, sotto_error *err)
+sotto_status st_vocab_tokenize(const st_vocab *v, const char *text, int32_t *ids, int64_t cap, int64_t *count,
+                               sotto_error *err)
 {
     if (!count || !text || cap < 0 || (cap > 0 && !ids))
-        return st_fail(err, SOTTO_E_ARGUMENT, "tokenize: text, count or ids is NULL, or cap is negative (%lld)", (long long)cap);
+        return st_fail(err, SOTTO_E_ARGUMENT, "tokenize: text, count or ids is NULL, or cap is negative (%lld)",
+                       (long long)cap);
     *count = 0;
     id_list list = {0};
     const sotto_status status = st_bpe_encode(v->bpe, text, strlen(text), &list.ids, &list.capacity, &list.count, err);

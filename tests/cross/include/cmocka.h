@@ -37,11 +37,26 @@ static inline int shim_within(double a, double b, double e)
     return a == b || shim_distance(a, b) <= e;
 }
 
-#define cmocka_unit_test(f) {#f, f, NULL, NULL, NULL}
-#define cmocka_unit_test_setup(f, s) {#f, f, s, NULL, NULL}
-#define cmocka_unit_test_teardown(f, t) {#f, f, NULL, t, NULL}
-#define cmocka_unit_test_setup_teardown(f, s, t) {#f, f, s, t, NULL}
-#define cmocka_unit_test_prestate(f, p) {#f, f, NULL, NULL, p}
+#define cmocka_unit_test(f)     \
+    {                           \
+#f, f, NULL, NULL, NULL \
+    }
+#define cmocka_unit_test_setup(f, s) \
+    {                                \
+#f, f, s, NULL, NULL         \
+    }
+#define cmocka_unit_test_teardown(f, t) \
+    {                                   \
+#f, f, NULL, t, NULL            \
+    }
+#define cmocka_unit_test_setup_teardown(f, s, t) \
+    {                                            \
+#f, f, s, t, NULL                        \
+    }
+#define cmocka_unit_test_prestate(f, p) \
+    {                                   \
+#f, f, NULL, NULL, p            \
+    }
 #define assert_true(c) shim_check((c) ? 1 : 0, "is false: " #c, __FILE__, __LINE__)
 #define assert_false(c) shim_check((c) ? 0 : 1, "is true: " #c, __FILE__, __LINE__)
 #define assert_non_null(p) shim_check((p) != NULL, "is NULL: " #p, __FILE__, __LINE__)
@@ -50,8 +65,7 @@ static inline int shim_within(double a, double b, double e)
     shim_check((const void *)(a) == (const void *)(b), "differ: " #a ", " #b, __FILE__, __LINE__)
 #define assert_ptr_not_equal(a, b) \
     shim_check((const void *)(a) != (const void *)(b), "are equal: " #a ", " #b, __FILE__, __LINE__)
-#define assert_int_equal(a, b) \
-    shim_check((uint64_t)(a) == (uint64_t)(b), "differ: " #a ", " #b, __FILE__, __LINE__)
+#define assert_int_equal(a, b) shim_check((uint64_t)(a) == (uint64_t)(b), "differ: " #a ", " #b, __FILE__, __LINE__)
 #define assert_int_not_equal(a, b) \
     shim_check((uint64_t)(a) != (uint64_t)(b), "are equal: " #a ", " #b, __FILE__, __LINE__)
 #define assert_string_equal(a, b) shim_check(strcmp(a, b) == 0, "differ: " #a ", " #b, __FILE__, __LINE__)
@@ -60,8 +74,9 @@ static inline int shim_within(double a, double b, double e)
 #define assert_memory_not_equal(a, b, n) shim_check(memcmp(a, b, n) != 0, "are equal: " #a ", " #b, __FILE__, __LINE__)
 #define assert_float_equal(a, b, e) shim_check(shim_within(a, b, e), "differ: " #a ", " #b, __FILE__, __LINE__)
 #define assert_double_equal(a, b, e) assert_float_equal(a, b, e)
-#define assert_in_range(v, low, high) \
-    shim_check((uint64_t)(v) >= (uint64_t)(low) && (uint64_t)(v) <= (uint64_t)(high), "out of range: " #v, __FILE__, __LINE__)
+#define assert_in_range(v, low, high)                                                                                \
+    shim_check((uint64_t)(v) >= (uint64_t)(low) && (uint64_t)(v) <= (uint64_t)(high), "out of range: " #v, __FILE__, \
+               __LINE__)
 #define fail() shim_check(0, "failed", __FILE__, __LINE__)
 #define fail_msg(...) (printf(__VA_ARGS__), shim_check(0, "failed", __FILE__, __LINE__))
 #define skip() longjmp(shim_leave, SHIM_SKIPPED)

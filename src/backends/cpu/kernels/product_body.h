@@ -15,34 +15,32 @@ INL int tile_at(int rows, int r, int c)
 INL void product_columns(int rows, const float *a, const float *b, int chunks, float *acc, bool first, int column)
 {
     vf c[ST_MR][ST_NV];
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < ST_NV; v++)
-            c[r][v] = first ? v_zero() : v_load(acc + tile_at(rows, r, column + v * VL));
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_NV; v++) c[r][v] =
+        first ? v_zero() : v_load(acc + tile_at(rows, r, column + v * VL));
     b += column;
     for (int i = 0; i < chunks; i++, a += 16 * (rows - 1)) {
         for (int four = 0; four < 4; four++, a += 4, b += 4 * ST_CPU_PANEL) {
-            UNROLL for (int k = 0; k < 4; k++) {
+            UNROLL for (int k = 0; k < 4; k++)
+            {
                 vf w[ST_NV];
-                UNROLL for (int v = 0; v < ST_NV; v++)
-                    w[v] = v_load(b + k * ST_CPU_PANEL + v * VL);
-                UNROLL for (int r = 0; r < rows; r++) {
+                UNROLL for (int v = 0; v < ST_NV; v++) w[v] = v_load(b + k * ST_CPU_PANEL + v * VL);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
                     const vf x = v_set1(a[r * 16 + k]);
-                    UNROLL for (int v = 0; v < ST_NV; v++)
-                        c[r][v] = v_fma(w[v], x, c[r][v]);
+                    UNROLL for (int v = 0; v < ST_NV; v++) c[r][v] = v_fma(w[v], x, c[r][v]);
                 }
             }
         }
     }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < ST_NV; v++)
-            v_store(acc + tile_at(rows, r, column + v * VL), c[r][v]);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_NV; v++)
+        v_store(acc + tile_at(rows, r, column + v * VL), c[r][v]);
 }
 
-#define PRODUCT(R)                                                                            \
+#define PRODUCT(R)                                                                              \
     static void product_##R(const float *a, const float *b, int chunks, float *acc, bool first) \
-    {                                                                                         \
-        for (int column = 0; column < ST_CPU_PANEL; column += ST_NV * VL)                     \
-            product_columns(R, a, b, chunks, acc, first, column);                             \
+    {                                                                                           \
+        for (int column = 0; column < ST_CPU_PANEL; column += ST_NV * VL)                       \
+            product_columns(R, a, b, chunks, acc, first, column);                               \
     }
 
 /* ---- packed types: 32 k of VL columns, in groups that share their loads ---- */
@@ -62,13 +60,16 @@ INL void head_load(st_cpu_wtype t, const uint8_t *block, int column, int nv, blo
 {
     if (t < ST_CPU_W_Q8_0)
         return;
-    UNROLL for (int v = 0; v < nv; v++) {
+    UNROLL for (int v = 0; v < nv; v++)
+    {
         const int c = column + v * VL;
         h->scale[v] = v_load_f16((const uint16_t *)(const void *)block + c);
         if (t == ST_CPU_W_Q4_1 || t == ST_CPU_W_Q5_1)
             h->offset[v] = v_load_f16((const uint16_t *)(const void *)block + ST_CPU_PANEL + c);
         else
-            h->offset[v] = v_mul(h->scale[v], v_set1(t == ST_CPU_W_Q8_0 ? -128.0f : t == ST_CPU_W_Q4_0 ? -8.0f : -16.0f));
+            h->offset[v] = v_mul(h->scale[v], v_set1(t == ST_CPU_W_Q8_0   ? -128.0f
+                                                     : t == ST_CPU_W_Q4_0 ? -8.0f
+                                                                          : -16.0f));
         if (t == ST_CPU_W_Q5_0)
             h->high[v] = vi_load(block + 64 + c * 4);
         if (t == ST_CPU_W_Q5_1)
@@ -112,7 +113,8 @@ INL vf weight(st_cpu_wtype t, const uint8_t *q, int g, int j, int c, vi raw, vi 
 
 INL void group_load(st_cpu_wtype t, const uint8_t *q, int g, int column, int nv, const block_head *h, vi *raw, vi *high)
 {
-    UNROLL for (int v = 0; v < nv; v++) {
+    UNROLL for (int v = 0; v < nv; v++)
+    {
         raw[v] = t >= ST_CPU_W_Q8_0 ? vi_load(q + g * 128 + (column + v * VL) * 4) : vi_set1(0);
         high[v] = t >= ST_CPU_W_Q5_0 ? vi_shr(h->high[v], 4 * g) : vi_set1(0);
     }
@@ -129,12 +131,12 @@ INL void expand_type(st_cpu_wtype t, const uint8_t *block, int n_block, float *o
             for (int g = 0; g < type_groups(t); g++) {
                 vi raw[2], high[2];
                 group_load(t, quants_of(t, block), g, column, 2, &h, raw, high);
-                UNROLL for (int j = 0; j < shared; j++) {
+                UNROLL for (int j = 0; j < shared; j++)
+                {
                     const int k = j < 4 ? 4 * g + j : 16 + 4 * g + j - 4;
-                    UNROLL for (int v = 0; v < 2; v++)
-                        v_store(out + k * ST_CPU_PANEL + column + v * VL,
-                                weight(t, quants_of(t, block), g, j, column + v * VL, raw[v], high[v], h.scale[v],
-                                       h.offset[v]));
+                    UNROLL for (int v = 0; v < 2; v++) v_store(out + k * ST_CPU_PANEL + column + v * VL,
+                                                               weight(t, quants_of(t, block), g, j, column + v * VL,
+                                                                      raw[v], high[v], h.scale[v], h.offset[v]));
                 }
             }
         }
@@ -147,10 +149,8 @@ INL void skinny_columns(st_cpu_wtype t, int rows, int nv, int sets, const float 
                         float *acc, int column)
 {
     vf c[4][ST_SKINNY_ROWS][4];
-    UNROLL for (int s = 0; s < sets; s++)
-        UNROLL for (int r = 0; r < rows; r++)
-            UNROLL for (int v = 0; v < nv; v++)
-                c[s][r][v] = v_zero();
+    UNROLL for (int s = 0; s < sets; s++) UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++)
+        c[s][r][v] = v_zero();
     const size_t bytes = st_cpu_block_bytes(t);
     const int shared = ST_CPU_BLOCK / type_groups(t);
     for (int i = 0; i < n_block; i++, block += bytes, a += 32 * rows) {
@@ -161,49 +161,51 @@ INL void skinny_columns(st_cpu_wtype t, int rows, int nv, int sets, const float 
             vi raw[4], high[4];
             group_load(t, q, g, column, nv, &h, raw, high);
             const float *x = a + g / 4 * 16 * rows + g % 4 * 4;
-            UNROLL for (int j = 0; j < shared; j++) {
+            UNROLL for (int j = 0; j < shared; j++)
+            {
                 vf w[4];
-                UNROLL for (int v = 0; v < nv; v++)
-                    w[v] = weight(t, q, g, j, column + v * VL, raw[v], high[v], h.scale[v], h.offset[v]);
-                UNROLL for (int r = 0; r < rows; r++) {
+                UNROLL for (int v = 0; v < nv; v++) w[v] =
+                    weight(t, q, g, j, column + v * VL, raw[v], high[v], h.scale[v], h.offset[v]);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
                     const vf xr = v_set1(x[j / 4 * 16 * rows + r * 16 + j % 4]);
-                    UNROLL for (int v = 0; v < nv; v++)
-                        c[j % sets][r][v] = v_fma(w[v], xr, c[j % sets][r][v]);
+                    UNROLL for (int v = 0; v < nv; v++) c[j % sets][r][v] = v_fma(w[v], xr, c[j % sets][r][v]);
                 }
             }
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) {
-        UNROLL for (int v = 0; v < nv; v++) {
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        UNROLL for (int v = 0; v < nv; v++)
+        {
             vf sum = c[0][r][v];
-            UNROLL for (int s = 1; s < sets; s++)
-                sum = v_add(sum, c[s][r][v]);
+            UNROLL for (int s = 1; s < sets; s++) sum = v_add(sum, c[s][r][v]);
             v_store(acc + tile_at(rows, r, column + v * VL), sum);
         }
     }
 }
 
-#define SKINNY_TYPE(T, R, NVEC, SETS)                                                              \
-    static void skinny_##T##_##R(const float *a, const uint8_t *blocks, int n_block, float *acc)   \
-    {                                                                                              \
-        for (int column = 0; column < ST_CPU_PANEL; column += (NVEC) * VL)                         \
-            skinny_columns(ST_CPU_W_##T, R, NVEC, SETS, a, blocks, n_block, acc, column);          \
+#define SKINNY_TYPE(T, R, NVEC, SETS)                                                            \
+    static void skinny_##T##_##R(const float *a, const uint8_t *blocks, int n_block, float *acc) \
+    {                                                                                            \
+        for (int column = 0; column < ST_CPU_PANEL; column += (NVEC)*VL)                         \
+            skinny_columns(ST_CPU_W_##T, R, NVEC, SETS, a, blocks, n_block, acc, column);        \
     }
-#define SKINNY(R, NVEC, SETS)         \
-    SKINNY_TYPE(F32, R, NVEC, SETS)   \
-    SKINNY_TYPE(F16, R, NVEC, SETS)   \
-    SKINNY_TYPE(BF16, R, NVEC, SETS)  \
-    SKINNY_TYPE(Q8_0, R, NVEC, SETS)  \
-    SKINNY_TYPE(Q4_0, R, NVEC, SETS)  \
-    SKINNY_TYPE(Q4_1, R, NVEC, SETS)  \
-    SKINNY_TYPE(Q5_0, R, NVEC, SETS)  \
+#define SKINNY(R, NVEC, SETS)        \
+    SKINNY_TYPE(F32, R, NVEC, SETS)  \
+    SKINNY_TYPE(F16, R, NVEC, SETS)  \
+    SKINNY_TYPE(BF16, R, NVEC, SETS) \
+    SKINNY_TYPE(Q8_0, R, NVEC, SETS) \
+    SKINNY_TYPE(Q4_0, R, NVEC, SETS) \
+    SKINNY_TYPE(Q4_1, R, NVEC, SETS) \
+    SKINNY_TYPE(Q5_0, R, NVEC, SETS) \
     SKINNY_TYPE(Q5_1, R, NVEC, SETS)
 ST_SKINNY(SKINNY)
 
-#define EXPAND_TYPE(T)                                                               \
-    static void expand_##T(const uint8_t *blocks, int n_block, float *out)           \
-    {                                                                                \
-        expand_type(ST_CPU_W_##T, blocks, n_block, out);                             \
+#define EXPAND_TYPE(T)                                                     \
+    static void expand_##T(const uint8_t *blocks, int n_block, float *out) \
+    {                                                                      \
+        expand_type(ST_CPU_W_##T, blocks, n_block, out);                   \
     }
 EXPAND_TYPE(F16)
 EXPAND_TYPE(BF16)
@@ -219,7 +221,8 @@ static void pack_row(const float *x, int64_t k, float *dst, int rows)
 {
     const int64_t end = (k + ST_CPU_BLOCK - 1) / ST_CPU_BLOCK * ST_CPU_BLOCK;
     for (int64_t i = 0; i < end; i += 16, dst += 16 * (ptrdiff_t)rows) {
-        UNROLL for (int j = 0; j < 16; j += VL) {
+        UNROLL for (int j = 0; j < 16; j += VL)
+        {
             const int64_t left = k - (i + j);
             v_store(dst + j, left >= VL ? v_load(x + i + j) : left > 0 ? v_load_n(x + i + j, (int)left) : v_zero());
         }
@@ -240,8 +243,8 @@ INL vf activate(sotto_activation act, vf x)
     }
 }
 
-INL void finish_act(sotto_activation act, const st_cpu_epilogue *e, const float *acc, int rows, int64_t row, int64_t col,
-                    int cols)
+INL void finish_act(sotto_activation act, const st_cpu_epilogue *e, const float *acc, int rows, int64_t row,
+                    int64_t col, int cols)
 {
     for (int r = 0; r < rows; r++) {
         float *out = e->out + (row + r) * e->out_stride + col;
@@ -324,8 +327,7 @@ static void scale_tile(float *acc, int rows, const float *factor)
 {
     for (int half = 0; half < 2; half++)
         for (int r = 0; r < rows; r++, acc += 16)
-            UNROLL for (int j = 0; j < 16; j += VL)
-                v_store(acc + j, v_mul(v_load(acc + j), v_set1(factor[r])));
+            UNROLL for (int j = 0; j < 16; j += VL) v_store(acc + j, v_mul(v_load(acc + j), v_set1(factor[r])));
 }
 
 static void softmax_tile(float *tile, int rows, int chunks, float *max, float *sum, float *rescale)
@@ -334,28 +336,24 @@ static void softmax_tile(float *tile, int rows, int chunks, float *max, float *s
         float *p = tile + r * 16;
         const ptrdiff_t step = 16 * (ptrdiff_t)rows;
         vf top[16 / VL];
-        UNROLL for (int j = 0; j < 16 / VL; j++)
-            top[j] = v_set1(max[r]);
+        UNROLL for (int j = 0; j < 16 / VL; j++) top[j] = v_set1(max[r]);
         for (int i = 0; i < chunks; i++)
-            UNROLL for (int j = 0; j < 16 / VL; j++)
-                top[j] = v_max(top[j], v_load(p + i * step + j * VL));
-        UNROLL for (int j = 1; j < 16 / VL; j++)
-            top[0] = v_max(top[0], top[j]);
+            UNROLL for (int j = 0; j < 16 / VL; j++) top[j] = v_max(top[j], v_load(p + i * step + j * VL));
+        UNROLL for (int j = 1; j < 16 / VL; j++) top[0] = v_max(top[0], top[j]);
         const float new_max = v_hmax(top[0]);
         /* a row that has seen -infinity only keeps it as its maximum; 0 in its place gives exp2(-infinity) = 0, not NaN */
         const vf m = v_set1(new_max > -3.402823466e38f ? new_max : 0.0f);
         vf total[16 / VL];
-        UNROLL for (int j = 0; j < 16 / VL; j++)
-            total[j] = v_zero();
+        UNROLL for (int j = 0; j < 16 / VL; j++) total[j] = v_zero();
         for (int i = 0; i < chunks; i++) {
-            UNROLL for (int j = 0; j < 16 / VL; j++) {
+            UNROLL for (int j = 0; j < 16 / VL; j++)
+            {
                 const vf e = v_exp2(v_sub(v_load(p + i * step + j * VL), m));
                 v_store(p + i * step + j * VL, e);
                 total[j] = v_add(total[j], e);
             }
         }
-        UNROLL for (int j = 1; j < 16 / VL; j++)
-            total[0] = v_add(total[0], total[j]);
+        UNROLL for (int j = 1; j < 16 / VL; j++) total[0] = v_add(total[0], total[j]);
         float one[VL];
         v_store(one, v_exp2(v_sub(v_set1(max[r]), m)));
         rescale[r] = one[0];
@@ -391,14 +389,14 @@ void LEVEL(st_cpu_fill_product)(st_cpu_kernels *k)
     PRODUCT_LIST_12(SET)
 #endif
 #undef SET
-#define SET_SKINNY(R, NVEC, SETS)                    \
-    k->skinny[ST_CPU_W_F32][R] = skinny_F32_##R;     \
-    k->skinny[ST_CPU_W_F16][R] = skinny_F16_##R;     \
-    k->skinny[ST_CPU_W_BF16][R] = skinny_BF16_##R;   \
-    k->skinny[ST_CPU_W_Q8_0][R] = skinny_Q8_0_##R;   \
-    k->skinny[ST_CPU_W_Q4_0][R] = skinny_Q4_0_##R;   \
-    k->skinny[ST_CPU_W_Q4_1][R] = skinny_Q4_1_##R;   \
-    k->skinny[ST_CPU_W_Q5_0][R] = skinny_Q5_0_##R;   \
+#define SET_SKINNY(R, NVEC, SETS)                  \
+    k->skinny[ST_CPU_W_F32][R] = skinny_F32_##R;   \
+    k->skinny[ST_CPU_W_F16][R] = skinny_F16_##R;   \
+    k->skinny[ST_CPU_W_BF16][R] = skinny_BF16_##R; \
+    k->skinny[ST_CPU_W_Q8_0][R] = skinny_Q8_0_##R; \
+    k->skinny[ST_CPU_W_Q4_0][R] = skinny_Q4_0_##R; \
+    k->skinny[ST_CPU_W_Q4_1][R] = skinny_Q4_1_##R; \
+    k->skinny[ST_CPU_W_Q5_0][R] = skinny_Q5_0_##R; \
     k->skinny[ST_CPU_W_Q5_1][R] = skinny_Q5_1_##R;
     ST_SKINNY(SET_SKINNY)
 #undef SET_SKINNY

@@ -6,7 +6,10 @@
 /* EACH(n) runs its statement for i = 0, VL, .. with `m` elements left for the statement (VL but for the last). */
 #define EACH(n) for (int64_t i = 0, m = (n) < VL ? (n) : VL; i < (n); i += VL, m = (n)-i < VL ? (n)-i : VL)
 
-INL vf row_load(const float *p, int64_t m) { return m == VL ? v_load(p) : v_load_n(p, (int)m); }
+INL vf row_load(const float *p, int64_t m)
+{
+    return m == VL ? v_load(p) : v_load_n(p, (int)m);
+}
 INL void row_store(float *p, vf v, int64_t m)
 {
     if (m == VL)
@@ -25,10 +28,10 @@ INL vf row_keep(vf v, int64_t m)
     return v_load_n(t, (int)m);
 }
 
-#define MAP(NAME, FUNCTION)                                            \
-    static void NAME(const float *x, float *y, int64_t n)              \
-    {                                                                  \
-        EACH(n) row_store(y + i, FUNCTION(row_load(x + i, m)), m);     \
+#define MAP(NAME, FUNCTION)                                        \
+    static void NAME(const float *x, float *y, int64_t n)          \
+    {                                                              \
+        EACH(n) row_store(y + i, FUNCTION(row_load(x + i, m)), m); \
     }
 MAP(map_gelu, v_gelu)
 MAP(map_silu, v_silu)
@@ -85,7 +88,8 @@ static void layer_norm(const float *x, const float *w, const float *b, float eps
         squares = v_fma(d, d, squares);
     }
     const vf inv = v_set1(1.0f / __builtin_sqrtf(v_hsum(squares) / (float)n + eps));
-    EACH(n) row_store(y + i, v_fma(v_mul(v_sub(row_load(x + i, m), mv), inv), row_load(w + i, m), row_load(b + i, m)), m);
+    EACH(n)
+    row_store(y + i, v_fma(v_mul(v_sub(row_load(x + i, m), mv), inv), row_load(w + i, m), row_load(b + i, m)), m);
 }
 
 static void rms_norm(const float *x, const float *w, float eps, int64_t n, float *y)
@@ -207,12 +211,12 @@ INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first
         const char *k = c->k + (size_t)cell_of(c, first + j) * c->k_stride;
         cell_prefetch(c, c->k, c->k_stride, first + j, c->d * cell_bytes(t));
         vf sum[4][2];
-        UNROLL for (int r = 0; r < rows; r++)
-            sum[r][0] = sum[r][1] = v_zero();
+        UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = v_zero();
         int i = 0;
         for (; i + 2 * VL <= c->d; i += 2 * VL) {
             const vf k0 = cell_load(t, k, i, VL), k1 = cell_load(t, k, i + VL, VL);
-            UNROLL for (int r = 0; r < rows; r++) {
+            UNROLL for (int r = 0; r < rows; r++)
+            {
                 sum[r][0] = v_fma(v_load(c->q[r] + i), k0, sum[r][0]);
                 sum[r][1] = v_fma(v_load(c->q[r] + i + VL), k1, sum[r][1]);
             }
@@ -220,11 +224,9 @@ INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first
         for (; i < c->d; i += VL) {
             const int m = c->d - i < VL ? c->d - i : VL;
             const vf k0 = cell_load(t, k, i, m);
-            UNROLL for (int r = 0; r < rows; r++)
-                sum[r][0] = v_fma(row_load(c->q[r] + i, m), k0, sum[r][0]);
+            UNROLL for (int r = 0; r < rows; r++) sum[r][0] = v_fma(row_load(c->q[r] + i, m), k0, sum[r][0]);
         }
-        UNROLL for (int r = 0; r < rows; r++)
-            score[r * ST_CPU_CELL_CHUNK + j] = v_hsum(v_add(sum[r][0], sum[r][1]));
+        UNROLL for (int r = 0; r < rows; r++) score[r * ST_CPU_CELL_CHUNK + j] = v_hsum(v_add(sum[r][0], sum[r][1]));
     }
 }
 
@@ -233,24 +235,21 @@ INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, int64_t first,
                     const float *rescale, float *acc, int i, int nv, int m)
 {
     vf sum[4][4];
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < nv; v++)
-            sum[r][v] = v_mul(row_load(acc + r * c->d + i + v * VL, m), v_set1(rescale[r]));
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++) sum[r][v] =
+        v_mul(row_load(acc + r * c->d + i + v * VL, m), v_set1(rescale[r]));
     for (int j = 0; j < n; j++) {
         const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
         cell_prefetch(c, c->v + i * cell_bytes(t), c->v_stride, first + j, nv * m * cell_bytes(t));
         vf x[4];
-        UNROLL for (int v = 0; v < nv; v++)
-            x[v] = cell_load(t, row, i + v * VL, m);
-        UNROLL for (int r = 0; r < rows; r++) {
+        UNROLL for (int v = 0; v < nv; v++) x[v] = cell_load(t, row, i + v * VL, m);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
             const vf w = v_set1(p[r * ST_CPU_CELL_CHUNK + j]);
-            UNROLL for (int v = 0; v < nv; v++)
-                sum[r][v] = v_fma(w, x[v], sum[r][v]);
+            UNROLL for (int v = 0; v < nv; v++) sum[r][v] = v_fma(w, x[v], sum[r][v]);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < nv; v++)
-            row_store(acc + r * c->d + i + v * VL, sum[r][v], m);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++)
+        row_store(acc + r * c->d + i + v * VL, sum[r][v], m);
 }
 
 INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, const float *p,
@@ -303,7 +302,8 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
 {
     float *score = c->scratch, *acc = c->scratch + 4 * ST_CPU_CELL_CHUNK;
     float max[4], sum[4], rescale[4];
-    UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int r = 0; r < rows; r++)
+    {
         max[r] = -__builtin_inff();
         sum[r] = 0;
     }
@@ -322,25 +322,25 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
 }
 
 /* Up to four rows at a time. */
-#define CELLS(NAME, TYPE)                                                    \
-    static void NAME(const st_cpu_cells *cells)                              \
-    {                                                                        \
-        st_cpu_cells c = *cells;                                             \
-        for (int done = 0; done < cells->n_row; done += 4) {                 \
-            for (int r = 0; r < 4 && done + r < cells->n_row; r++) {         \
-                c.q[r] = cells->q[done + r];                                 \
-                c.out[r] = cells->out[done + r];                             \
-            }                                                                \
-            const int left = cells->n_row - done;                            \
-            if (left == 1)                                                   \
-                cell_group(TYPE, &c, 1);                                     \
-            else if (left == 2)                                              \
-                cell_group(TYPE, &c, 2);                                     \
-            else if (left == 3)                                              \
-                cell_group(TYPE, &c, 3);                                     \
-            else                                                             \
-                cell_group(TYPE, &c, 4);                                     \
-        }                                                                    \
+#define CELLS(NAME, TYPE)                                            \
+    static void NAME(const st_cpu_cells *cells)                      \
+    {                                                                \
+        st_cpu_cells c = *cells;                                     \
+        for (int done = 0; done < cells->n_row; done += 4) {         \
+            for (int r = 0; r < 4 && done + r < cells->n_row; r++) { \
+                c.q[r] = cells->q[done + r];                         \
+                c.out[r] = cells->out[done + r];                     \
+            }                                                        \
+            const int left = cells->n_row - done;                    \
+            if (left == 1)                                           \
+                cell_group(TYPE, &c, 1);                             \
+            else if (left == 2)                                      \
+                cell_group(TYPE, &c, 2);                             \
+            else if (left == 3)                                      \
+                cell_group(TYPE, &c, 3);                             \
+            else                                                     \
+                cell_group(TYPE, &c, 4);                             \
+        }                                                            \
     }
 CELLS(cells_f32, CELL_F32)
 CELLS(cells_f16, CELL_F16)

@@ -26,7 +26,10 @@ INL vf v_load(const float *p)
     memcpy(&v, p, sizeof v);
     return v;
 }
-INL void v_store(float *p, vf v) { memcpy(p, &v, sizeof v); }
+INL void v_store(float *p, vf v)
+{
+    memcpy(p, &v, sizeof v);
+}
 INL vf v_load_n(const float *p, int n)
 {
     vf v = {0, 0, 0, 0};
@@ -39,12 +42,30 @@ INL void v_store_n(float *p, vf v, int n)
     for (int i = 0; i < n; i++)
         p[i] = v[i];
 }
-INL vf v_set1(float x) { return (vf){x, x, x, x}; }
-INL vf v_zero(void) { return (vf){0, 0, 0, 0}; }
-INL vf v_add(vf a, vf b) { return a + b; }
-INL vf v_sub(vf a, vf b) { return a - b; }
-INL vf v_mul(vf a, vf b) { return a * b; }
-INL vf v_div(vf a, vf b) { return a / b; }
+INL vf v_set1(float x)
+{
+    return (vf){x, x, x, x};
+}
+INL vf v_zero(void)
+{
+    return (vf){0, 0, 0, 0};
+}
+INL vf v_add(vf a, vf b)
+{
+    return a + b;
+}
+INL vf v_sub(vf a, vf b)
+{
+    return a - b;
+}
+INL vf v_mul(vf a, vf b)
+{
+    return a * b;
+}
+INL vf v_div(vf a, vf b)
+{
+    return a / b;
+}
 INL vf v_fma(vf a, vf b, vf c)
 {
 #if defined(__aarch64__)
@@ -53,11 +74,26 @@ INL vf v_fma(vf a, vf b, vf c)
     return a * b + c;
 #endif
 }
-INL vf v_select(vi mask, vf x, vf y) { return (vf)(((vi)x & mask) | ((vi)y & ~mask)); }
-INL vf v_sel_gt(vf a, vf b, vf x, vf y) { return v_select(a > b, x, y); }
-INL vf v_max(vf a, vf b) { return v_select(a > b, a, b); }
-INL vf v_min(vf a, vf b) { return v_select(a < b, a, b); }
-INL float v_hsum(vf v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+INL vf v_select(vi mask, vf x, vf y)
+{
+    return (vf)(((vi)x & mask) | ((vi)y & ~mask));
+}
+INL vf v_sel_gt(vf a, vf b, vf x, vf y)
+{
+    return v_select(a > b, x, y);
+}
+INL vf v_max(vf a, vf b)
+{
+    return v_select(a > b, a, b);
+}
+INL vf v_min(vf a, vf b)
+{
+    return v_select(a < b, a, b);
+}
+INL float v_hsum(vf v)
+{
+    return (v[0] + v[2]) + (v[1] + v[3]);
+}
 INL float v_hmax(vf v)
 {
     const float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
@@ -76,16 +112,46 @@ INL vi vi_load(const void *p)
     memcpy(&v, p, sizeof v);
     return v;
 }
-INL vi vi_set1(int x) { return (vi){x, x, x, x}; }
-INL vi vi_and(vi a, vi b) { return a & b; }
-INL vi vi_or(vi a, vi b) { return a | b; }
-INL vi vi_add(vi a, vi b) { return (vi)((vu)a + (vu)b); }
-INL vi vi_sub(vi a, vi b) { return (vi)((vu)a - (vu)b); }
-INL vi vi_shl(vi a, int n) { return (vi)((vu)a << (unsigned)n); }
-INL vi vi_shr(vi a, int n) { return (vi)((vu)a >> (unsigned)n); }
-INL vf vi_float(vi a) { return __builtin_convertvector(a, vf); }
-INL vf vi_as_float(vi a) { return (vf)a; }
-INL vi v_as_int(vf a) { return (vi)a; }
+INL vi vi_set1(int x)
+{
+    return (vi){x, x, x, x};
+}
+INL vi vi_and(vi a, vi b)
+{
+    return a & b;
+}
+INL vi vi_or(vi a, vi b)
+{
+    return a | b;
+}
+INL vi vi_add(vi a, vi b)
+{
+    return (vi)((vu)a + (vu)b);
+}
+INL vi vi_sub(vi a, vi b)
+{
+    return (vi)((vu)a - (vu)b);
+}
+INL vi vi_shl(vi a, int n)
+{
+    return (vi)((vu)a << (unsigned)n);
+}
+INL vi vi_shr(vi a, int n)
+{
+    return (vi)((vu)a >> (unsigned)n);
+}
+INL vf vi_float(vi a)
+{
+    return __builtin_convertvector(a, vf);
+}
+INL vf vi_as_float(vi a)
+{
+    return (vf)a;
+}
+INL vi v_as_int(vf a)
+{
+    return (vi)a;
+}
 
 /* p * 2^n for -252 <= n <= 252, n integral: two steps, so that the result may be denormal or infinite. NaN in n is not
  * converted (that would be undefined): the magic sum holds the integer in its low bits. */
@@ -108,18 +174,33 @@ INL vf v_from_f16(vh h)
 #if defined(__aarch64__)
     return vcvt_f32_f16((float16x4_t)h);
 #else
-    const vi u = (vi)__builtin_convertvector(h, vu);
+    const vi u = (vi) __builtin_convertvector(h, vu);
     const vi sign = (vi)((vu)(u & 0x8000) << 16), rest = (u & 0x7fff) << 13;
     /* 2^112 moves the exponent's bias and normalises denormals; infinity and NaN keep their full exponent */
     const vi x = (vi)((vf)rest * 0x1p112f), special = rest >= 0x0f800000;
     return (vf)(sign | (x & ~special) | ((rest | 0x7f800000) & special));
 #endif
 }
-INL vf v_from_bf16(vh h) { return (vf)(vi)(__builtin_convertvector(h, vu) << 16); }
-INL vf v_load_f16(const uint16_t *p) { return v_from_f16(vh_load(p, 4)); }
-INL vf v_load_f16_n(const uint16_t *p, int n) { return v_from_f16(vh_load(p, n)); }
-INL vf v_load_bf16(const uint16_t *p) { return v_from_bf16(vh_load(p, 4)); }
-INL vf v_load_bf16_n(const uint16_t *p, int n) { return v_from_bf16(vh_load(p, n)); }
+INL vf v_from_bf16(vh h)
+{
+    return (vf)(vi)(__builtin_convertvector(h, vu) << 16);
+}
+INL vf v_load_f16(const uint16_t *p)
+{
+    return v_from_f16(vh_load(p, 4));
+}
+INL vf v_load_f16_n(const uint16_t *p, int n)
+{
+    return v_from_f16(vh_load(p, n));
+}
+INL vf v_load_bf16(const uint16_t *p)
+{
+    return v_from_bf16(vh_load(p, 4));
+}
+INL vf v_load_bf16_n(const uint16_t *p, int n)
+{
+    return v_from_bf16(vh_load(p, n));
+}
 INL void v_store_f16_n(uint16_t *p, vf v, int n)
 {
     for (int i = 0; i < n; i++)
@@ -127,10 +208,19 @@ INL void v_store_f16_n(uint16_t *p, vf v, int n)
 }
 
 /* The low 4 bits of each lane as a float. */
-INL vf vi_low4(vi x) { return vi_float(x & 15); }
+INL vf vi_low4(vi x)
+{
+    return vi_float(x & 15);
+}
 /* Bits 0..3 of x and bit 4 of h as a float. */
-INL vf vi_low5(vi x, vi h) { return vi_float((x & 15) | (h & 16)); }
+INL vf vi_low5(vi x, vi h)
+{
+    return vi_float((x & 15) | (h & 16));
+}
 /* Byte j of each lane as a float 0..255. */
-INL vf vi_byte(vi x, int j) { return vi_float(vi_shr(x, 8 * j) & 255); }
+INL vf vi_byte(vi x, int j)
+{
+    return vi_float(vi_shr(x, 8 * j) & 255);
+}
 
 #endif

@@ -20,19 +20,58 @@ INL __m256i v_first(int n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-INL vf v_load(const float *p) { return _mm256_loadu_ps(p); }
-INL vf v_load_n(const float *p, int n) { return _mm256_maskload_ps(p, v_first(n)); }
-INL void v_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
-INL void v_store_n(float *p, vf v, int n) { _mm256_maskstore_ps(p, v_first(n), v); }
-INL vf v_set1(float x) { return _mm256_set1_ps(x); }
-INL vf v_zero(void) { return _mm256_setzero_ps(); }
-INL vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
-INL vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
-INL vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
-INL vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
-INL vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
-INL vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
-INL vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+INL vf v_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+INL vf v_load_n(const float *p, int n)
+{
+    return _mm256_maskload_ps(p, v_first(n));
+}
+INL void v_store(float *p, vf v)
+{
+    _mm256_storeu_ps(p, v);
+}
+INL void v_store_n(float *p, vf v, int n)
+{
+    _mm256_maskstore_ps(p, v_first(n), v);
+}
+INL vf v_set1(float x)
+{
+    return _mm256_set1_ps(x);
+}
+INL vf v_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+INL vf v_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+INL vf v_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+INL vf v_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+INL vf v_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+INL vf v_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+INL vf v_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+INL vf v_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
 INL float v_hsum(vf v)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -45,19 +84,55 @@ INL float v_hmax(vf v)
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
-INL vf v_round(vf v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+INL vf v_round(vf v)
+{
+    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 
-INL vi vi_load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
-INL vi vi_set1(int x) { return _mm256_set1_epi32(x); }
-INL vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
-INL vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
-INL vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
-INL vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
-INL vi vi_shl(vi a, int n) { return (vi)((__v8su)a << (unsigned)n); }
-INL vi vi_shr(vi a, int n) { return (vi)((__v8su)a >> (unsigned)n); }
-INL vf vi_float(vi a) { return _mm256_cvtepi32_ps(a); }
-INL vf vi_as_float(vi a) { return _mm256_castsi256_ps(a); }
-INL vi v_as_int(vf a) { return _mm256_castps_si256(a); }
+INL vi vi_load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+INL vi vi_set1(int x)
+{
+    return _mm256_set1_epi32(x);
+}
+INL vi vi_and(vi a, vi b)
+{
+    return _mm256_and_si256(a, b);
+}
+INL vi vi_or(vi a, vi b)
+{
+    return _mm256_or_si256(a, b);
+}
+INL vi vi_add(vi a, vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+INL vi vi_sub(vi a, vi b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+INL vi vi_shl(vi a, int n)
+{
+    return (vi)((__v8su)a << (unsigned)n);
+}
+INL vi vi_shr(vi a, int n)
+{
+    return (vi)((__v8su)a >> (unsigned)n);
+}
+INL vf vi_float(vi a)
+{
+    return _mm256_cvtepi32_ps(a);
+}
+INL vf vi_as_float(vi a)
+{
+    return _mm256_castsi256_ps(a);
+}
+INL vi v_as_int(vf a)
+{
+    return _mm256_castps_si256(a);
+}
 
 /* p * 2^n for -252 <= n <= 252, n integral: two steps, so that the result may be denormal or infinite */
 INL vf v_scale2(vf p, vf n)
@@ -68,16 +143,25 @@ INL vf v_scale2(vf p, vf n)
     const vf b = vi_as_float(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
     return _mm256_mul_ps(_mm256_mul_ps(p, a), b);
 }
-INL vf v_sel_gt(vf a, vf b, vf x, vf y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ)); }
+INL vf v_sel_gt(vf a, vf b, vf x, vf y)
+{
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
 
-INL vf v_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INL vf v_load_f16(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
 INL __m128i v_load_u16_n(const uint16_t *p, int n)
 {
     uint16_t t[8] = {0};
     memcpy(t, p, 2 * (size_t)n);
     return _mm_loadu_si128((const __m128i *)t);
 }
-INL vf v_load_f16_n(const uint16_t *p, int n) { return _mm256_cvtph_ps(v_load_u16_n(p, n)); }
+INL vf v_load_f16_n(const uint16_t *p, int n)
+{
+    return _mm256_cvtph_ps(v_load_u16_n(p, n));
+}
 INL void v_store_f16_n(uint16_t *p, vf v, int n)
 {
     uint16_t t[8];
@@ -94,10 +178,19 @@ INL vf v_load_bf16_n(const uint16_t *p, int n)
 }
 
 /* The low 4 bits of each lane as a float. */
-INL vf vi_low4(vi x) { return vi_float(vi_and(x, vi_set1(15))); }
+INL vf vi_low4(vi x)
+{
+    return vi_float(vi_and(x, vi_set1(15)));
+}
 /* Bits 0..3 of x and bit 4 of h as a float. */
-INL vf vi_low5(vi x, vi h) { return vi_float(vi_or(vi_and(x, vi_set1(15)), vi_and(h, vi_set1(16)))); }
+INL vf vi_low5(vi x, vi h)
+{
+    return vi_float(vi_or(vi_and(x, vi_set1(15)), vi_and(h, vi_set1(16))));
+}
 /* Byte j of each lane as a float 0..255. */
-INL vf vi_byte(vi x, int j) { return vi_float(vi_and(vi_shr(x, 8 * j), vi_set1(255))); }
+INL vf vi_byte(vi x, int j)
+{
+    return vi_float(vi_and(vi_shr(x, 8 * j), vi_set1(255)));
+}
 
 #endif

@@ -20,41 +20,134 @@ INL __mmask16 v_first(int n)
     return (__mmask16)_bzhi_u32(0xffffu, (unsigned)n);
 }
 
-INL vf v_load(const float *p) { return _mm512_loadu_ps(p); }
-INL vf v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
-INL void v_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
-INL void v_store_n(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, v_first(n), v); }
-INL vf v_set1(float x) { return _mm512_set1_ps(x); }
-INL vf v_zero(void) { return _mm512_setzero_ps(); }
-INL vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
-INL vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
-INL vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
-INL vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
-INL vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-INL vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
-INL vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
-INL float v_hsum(vf v) { return _mm512_reduce_add_ps(v); }
-INL float v_hmax(vf v) { return _mm512_reduce_max_ps(v); }
-INL vf v_round(vf v) { return _mm512_roundscale_ps(v, 8); }
+INL vf v_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+INL vf v_load_n(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps(v_first(n), p);
+}
+INL void v_store(float *p, vf v)
+{
+    _mm512_storeu_ps(p, v);
+}
+INL void v_store_n(float *p, vf v, int n)
+{
+    _mm512_mask_storeu_ps(p, v_first(n), v);
+}
+INL vf v_set1(float x)
+{
+    return _mm512_set1_ps(x);
+}
+INL vf v_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+INL vf v_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+INL vf v_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+INL vf v_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+INL vf v_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+INL vf v_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+INL vf v_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+INL vf v_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+INL float v_hsum(vf v)
+{
+    return _mm512_reduce_add_ps(v);
+}
+INL float v_hmax(vf v)
+{
+    return _mm512_reduce_max_ps(v);
+}
+INL vf v_round(vf v)
+{
+    return _mm512_roundscale_ps(v, 8);
+}
 /* p * 2^n, n integral; saturates to 0 and infinity */
-INL vf v_scale2(vf p, vf n) { return _mm512_scalef_ps(p, n); }
+INL vf v_scale2(vf p, vf n)
+{
+    return _mm512_scalef_ps(p, n);
+}
 /* a > b ? x : y */
-INL vf v_sel_gt(vf a, vf b, vf x, vf y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x); }
+INL vf v_sel_gt(vf a, vf b, vf x, vf y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x);
+}
 
-INL vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
-INL vi vi_set1(int x) { return _mm512_set1_epi32(x); }
-INL vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
-INL vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
-INL vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
-INL vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
-INL vi vi_shl(vi a, int n) { return (vi)((__v16su)a << (unsigned)n); }
-INL vi vi_shr(vi a, int n) { return (vi)((__v16su)a >> (unsigned)n); }
-INL vf vi_float(vi a) { return _mm512_cvtepi32_ps(a); }
-INL vf vi_as_float(vi a) { return _mm512_castsi512_ps(a); }
-INL vi v_as_int(vf a) { return _mm512_castps_si512(a); }
+INL vi vi_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+INL vi vi_set1(int x)
+{
+    return _mm512_set1_epi32(x);
+}
+INL vi vi_and(vi a, vi b)
+{
+    return _mm512_and_si512(a, b);
+}
+INL vi vi_or(vi a, vi b)
+{
+    return _mm512_or_si512(a, b);
+}
+INL vi vi_add(vi a, vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+INL vi vi_sub(vi a, vi b)
+{
+    return _mm512_sub_epi32(a, b);
+}
+INL vi vi_shl(vi a, int n)
+{
+    return (vi)((__v16su)a << (unsigned)n);
+}
+INL vi vi_shr(vi a, int n)
+{
+    return (vi)((__v16su)a >> (unsigned)n);
+}
+INL vf vi_float(vi a)
+{
+    return _mm512_cvtepi32_ps(a);
+}
+INL vf vi_as_float(vi a)
+{
+    return _mm512_castsi512_ps(a);
+}
+INL vi v_as_int(vf a)
+{
+    return _mm512_castps_si512(a);
+}
 
-INL vf v_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-INL vf v_load_f16_n(const uint16_t *p, int n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p)); }
+INL vf v_load_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+INL vf v_load_f16_n(const uint16_t *p, int n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
 INL void v_store_f16_n(uint16_t *p, vf v, int n)
 {
     _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));

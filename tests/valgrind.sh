@@ -6,7 +6,7 @@ build=$1
 command -v valgrind >/dev/null || exit 77
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-script/bootstrap --python || exit 77
+script/bootstrap --tests --python || exit 77
 .venv/bin/python tools/make_tiny_models.py "$work" --variant tiny-multilingual --layout ggml-f16 >/dev/null
 model=$(find "$work" -type f -name '*.bin' | head -n 1)
 # Three seconds of a quiet buzz: valgrind has no AVX-512, so the level is v3.

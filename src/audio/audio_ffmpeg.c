@@ -96,8 +96,8 @@ static sotto_status make_converter(ff_state *f, sotto_error *err)
     const AVFrame *frame = f->frame;
     /* the converter's filter grows with the ratio of the rates: a few bytes must not ask for gigabytes */
     if (frame->sample_rate < (int)ST_PCM_MIN_RATE || frame->sample_rate > (int)ST_PCM_MAX_RATE)
-        return st_fail(err, SOTTO_E_FORMAT, "%d samples a second, expected %u to %u", frame->sample_rate, ST_PCM_MIN_RATE,
-                       ST_PCM_MAX_RATE);
+        return st_fail(err, SOTTO_E_FORMAT, "%d samples a second, expected %u to %u", frame->sample_rate,
+                       ST_PCM_MIN_RATE, ST_PCM_MAX_RATE);
     AVChannelLayout layout = {0}, mono = AV_CHANNEL_LAYOUT_MONO;
     if (frame->ch_layout.order == AV_CHANNEL_ORDER_UNSPEC)
         av_channel_layout_default(&layout, frame->ch_layout.nb_channels);

@@ -125,7 +125,6 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
     cli_text_puts(&out, a->json ? "}\n" : "");
     if (out.data)
         fputs(out.data, stdout);
-    fflush(stdout);
     cli_text_free(&out);
 }
 

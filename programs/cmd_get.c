@@ -187,7 +187,7 @@ static int run(void *args, const cli_list *inputs)
     if (a->list) {
         for (const cli_catalog_entry *e = cli_catalog; e->name; e++)
             printf("%-16s %s\n", e->name, e->help);
-        return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
+        return CLI_OK;
     }
     if ((a->url != NULL) == (inputs->count > 0))
         return cli_usage(&cmd_get,

@@ -177,7 +177,7 @@ static int run(void *args, const cli_list *inputs)
         sotto_model_file_free(f);
         free(path);
     }
-    return fflush(stdout) == 0 ? status : CLI_FAILED;
+    return status;
 }
 
 const cli_command cmd_inspect = {.name = "inspect",

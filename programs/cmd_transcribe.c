@@ -434,10 +434,6 @@ static int run(void *args, const cli_list *inputs)
     for (size_t i = 0; status == CLI_OK && !draws(&j) && i < inputs->count && !cli_interrupted(); i++)
         do_input(&j, i);
     cli_progress_clear(&j.progress);
-    if (status == CLI_OK && (fflush(stdout) != 0 || ferror(stdout))) {
-        cli_say(NULL, "cannot write to standard output: %s", strerror(errno));
-        j.failed = true;
-    }
     sotto_whisper_session_free(j.session);
     sotto_whisper_model_free(j.model);
     if (j.paths)

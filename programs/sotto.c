@@ -1,9 +1,19 @@
 /* sotto.c: the one command. It finds the subcommand in the table, parses by its options and runs it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
 #include "common/terminal.h"
+
+/* What could not be written was not done: asked once, here, for every command. */
+static int check_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    cli_say(NULL, "cannot write to standard output: %s", strerror(errno));
+    return status == CLI_OK ? CLI_FAILED : status;
+}
 
 static int run(const cli_command *command, int argc, char **argv)
 {
@@ -21,7 +31,7 @@ static int run(const cli_command *command, int argc, char **argv)
         status = command->run(args, &inputs);
     cli_parse_free(command, args, &inputs);
     free(args);
-    return status;
+    return check_output(status);
 }
 
 int main(int argc, char **argv)

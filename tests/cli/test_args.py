@@ -98,10 +98,12 @@ def names_with_either_dash(c):
 
 
 def full_disk(c):
-    for args in (["help", "--man"], ["get", "--list"], ["version"], ["devices"]):
+    for args in (["help", "--man"], ["get", "--list"], ["version"], ["devices"], ["--help"], ["help", "--completion", "bash"],
+                 ["transcribe", "--help"]):
         with open("/dev/full", "wb") as full:
             p = subprocess.run([c.sotto, *args], stdout=full, stderr=subprocess.PIPE, env=c.env)
         c.equal(p.returncode, 1, "%s to a full disk" % args)
+        c.match(p.stderr.decode(), "cannot write to standard output", "%s to a full disk" % args)
 
 
 def made_from_the_table(c):

@@ -41,6 +41,12 @@ static void on_progress(void *user, int64_t done, int64_t total)
     cli_progress_update(user, (double)done, (double)total, "tensors");
 }
 
+static bool on_abort(void *user)
+{
+    (void)user;
+    return cli_interrupted();
+}
+
 static int convert_file(const sotto_model_file *f, const char *out, const convert_args *a)
 {
     if (cli_is_file(out) && !a->force) {
@@ -54,11 +60,14 @@ static int convert_file(const sotto_model_file *f, const char *out, const conver
                                      .requantize = a->force,
                                      .progress = on_progress,
                                      .progress_user = &progress,
+                                     .abort = on_abort,
                                      .logger = cli_logger(&log)};
     sotto_error err = {0};
     const sotto_status status = sotto_model_convert(f, out, &o, &err);
     cli_progress_clear(&progress);
-    if (status != SOTTO_OK)
+    if (status == SOTTO_E_ABORTED)
+        cli_say(NULL, "interrupted: %s was not written", out);
+    else if (status != SOTTO_OK)
         cli_say(NULL, "%s", err.text);
     else if (!a->quiet)
         cli_say(NULL, "wrote %s", out);
@@ -109,7 +118,7 @@ static int convert_folder(const char *in, const char *out, const convert_args *a
     char **names = list_folder(in, &n);
     for (size_t i = 0; i < n; i++) {
         sotto_model_file *f = NULL;
-        char *path = cli_path_join(in, names[i]);
+        char *path = cli_interrupted() ? NULL : cli_path_join(in, names[i]);
         if (path && sotto_model_file_open(path, &f, &err) != SOTTO_OK) {
             if (!a->quiet)
                 cli_say(NULL, "passed over %s", err.text);
@@ -137,7 +146,7 @@ static int convert_folder(const char *in, const char *out, const convert_args *a
         free(names[i]);
     }
     free(names);
-    if (done == 0 && status == CLI_OK) {
+    if (done == 0 && status == CLI_OK && !cli_interrupted()) {
         cli_say(NULL, "%s: no model to convert", in);
         return CLI_FAILED;
     }
@@ -151,6 +160,7 @@ static int run(void *args, const cli_list *inputs)
     sotto_model_file *f = NULL;
     char *path = cli_model_path(inputs->item[0], NULL, &err);
     int status = CLI_FAILED;
+    cli_signals_install();
     if (!path) {
         cli_say(NULL, "%s", err.text);
     } else if (sotto_model_file_open(path, &f, &err) == SOTTO_OK) {
@@ -165,7 +175,7 @@ static int run(void *args, const cli_list *inputs)
     }
     sotto_model_file_free(f);
     free(path);
-    return status;
+    return cli_interrupted() ? cli_interrupted_exit() : status;
 }
 
 const cli_command cmd_convert = {

@@ -88,6 +88,8 @@ typedef struct sotto_convert_options {
     bool requantize;                                           /* allow a source that is quantised already */
     void (*progress)(void *user, int64_t done, int64_t total); /* tensors */
     void *progress_user;
+    bool (*abort)(void *user); /* asked between pieces of tensors; true: SOTTO_E_ABORTED, nothing is left behind */
+    void *abort_user;
     sotto_logger logger;
 } sotto_convert_options;
 

@@ -27,8 +27,13 @@ void cli_signals_install(void)
     action.sa_handler = note_signal;
     sigemptyset(&action.sa_mask);
     action.sa_flags = (int)SA_RESETHAND; /* without SA_RESTART: a waiting read comes back */
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        /* what nohup or a shell in the background has asked to ignore stays ignored */
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
 }
 
 bool cli_interrupted(void)

@@ -129,7 +129,14 @@ static sotto_status convert_rows(const st_plan_tensor *p, int64_t row, int64_t n
     return SOTTO_OK;
 }
 
-static sotto_status write_rows(st_out *o, const st_plan_tensor *p)
+static bool aborted(st_out *o, const sotto_convert_options *options)
+{
+    if (options->abort && options->abort(options->abort_user))
+        o->status = st_fail(o->err, SOTTO_E_ABORTED, "stopped by the caller");
+    return o->status != SOTTO_OK;
+}
+
+static sotto_status write_rows(st_out *o, const st_plan *plan, const st_plan_tensor *p)
 {
     const sotto_model_tensor *t = &p->source;
     const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
@@ -142,7 +149,7 @@ static sotto_status write_rows(st_out *o, const st_plan_tensor *p)
         return st_fail_memory(o->err, 8 * (uint64_t)(step * width), "converting rows");
     float *packed = floats + step * width;
     const size_t row_bytes = sotto_dtype_row_bytes(p->dtype, width);
-    for (int64_t r = 0; r < rows && o->status == SOTTO_OK; r += step) {
+    for (int64_t r = 0; r < rows && !aborted(o, plan->options); r += step) {
         const int64_t n = rows - r < step ? rows - r : step;
         const sotto_status status = convert_rows(p, r, n, floats, packed, o->err);
         if (status == SOTTO_OK)
@@ -157,12 +164,12 @@ static sotto_status write_rows(st_out *o, const st_plan_tensor *p)
 void st_out_tensor(st_out *o, const st_plan *plan, int64_t index)
 {
     const st_plan_tensor *p = &plan->list[index];
-    if (o->status != SOTTO_OK)
+    if (o->status != SOTTO_OK || aborted(o, plan->options))
         return;
     if (p->dtype == p->source.dtype)
         st_out_bytes(o, p->source.data, p->bytes);
     else
-        o->status = write_rows(o, p);
+        o->status = write_rows(o, plan, p);
     sotto_model_tensor_release(plan->file, &p->source);
     if (plan->options->progress && o->status == SOTTO_OK)
         plan->options->progress(plan->options->progress_user, index + 1, plan->n);

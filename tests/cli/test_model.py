@@ -2,6 +2,7 @@
 """`sotto inspect` and `sotto convert` with a real model; skipped when none was fetched."""
 import json
 import os
+import signal
 import sys
 
 import run_cli
@@ -47,6 +48,20 @@ def onto_itself(c):
     c.check(c.read("a.bin") == before, "the file changed")
 
 
+def interrupted(c):
+    """Stopped while it writes: the old file stays, and nothing else."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        c.write("old.gguf", "old")
+        p = c.start("convert", c.model(), "old.gguf", "-t", "q5_0", "--force")
+        while p.poll() is None and os.listdir(c.dir) == ["old.gguf"]:
+            pass
+        p.send_signal(number)
+        p.communicate(timeout=60)
+        c.equal(os.listdir(c.dir), ["old.gguf"], "files left")
+        # it may have been done before the signal came
+        c.check(p.returncode == 0 or (p.returncode, c.read("old.gguf")) == (128 + number, b"old"), "exit %d" % p.returncode)
+
+
 def folder(c):
     os.makedirs(c.path("in"))
     os.symlink(c.model(), c.path("in", "tiny.en"))
@@ -78,7 +93,7 @@ def damaged(c):
             c.match(r.err, "cut.bin", "stderr")
 
 
-CASES = [inspect, convert, onto_itself, folder, unwritable, damaged]
+CASES = [inspect, convert, onto_itself, interrupted, folder, unwritable, damaged]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

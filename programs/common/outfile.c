@@ -84,32 +84,51 @@ bool cli_make_folders(const char *path, sotto_error *err)
     return ok;
 }
 
+/* Everything into an opened file; closes it. errno says why not. */
+static bool fill(FILE *f, const void *data, size_t n)
+{
+    const bool written = fwrite(data, 1, n, f) == n && fflush(f) == 0;
+    const int why = errno;
+    const bool closed = fclose(f) == 0;
+    if (!written)
+        errno = why;
+    return written && closed;
+}
+
+/* A device or a pipe is written to, not replaced. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 bool cli_write_file(const char *path, const void *data, size_t n, sotto_error *err)
 {
     if (cli_is_folder(path))
         return cli_fail(err, SOTTO_E_IO, "%s: is a folder", path);
-    const size_t size = strlen(path) + 32;
+    char *behind = realpath(path, NULL); /* a link stays, and what it points to is replaced */
+    const char *target = behind ? behind : path;
+    const size_t size = strlen(target) + 32;
     char *temporary = malloc(size);
+    FILE *f = NULL;
+    bool ok = false;
     if (!temporary)
-        return cli_fail(err, SOTTO_E_MEMORY, "out of memory");
-    snprintf(temporary, size, "%s.%ld.part", path, (long)getpid());
-    FILE *f = fopen(temporary, "wb");
-    bool ok = f != NULL;
-    if (ok) {
-        ok = fwrite(data, 1, n, f) == n && fflush(f) == 0;
+        errno = ENOMEM;
+    else if (is_special(target)) {
+        f = fopen(target, "wb");
+        ok = f && fill(f, data, n);
+    } else {
+        snprintf(temporary, size, "%s.%ld.part", target, (long)getpid());
+        f = fopen(temporary, "wb");
+        ok = f && fill(f, data, n) && rename(temporary, target) == 0;
         const int why = errno;
-        if (fclose(f) != 0 && ok)
-            ok = false;
-        else if (!ok)
-            errno = why;
+        if (f && !ok)
+            remove(temporary);
+        errno = why;
     }
-    if (ok && rename(temporary, path) == 0) {
-        free(temporary);
-        return true;
-    }
-    cli_fail(err, SOTTO_E_IO, "cannot write %s: %s", path, strerror(errno));
-    if (f)
-        remove(temporary);
+    if (!ok)
+        cli_fail(err, SOTTO_E_IO, "cannot write %s: %s", path, strerror(errno));
     free(temporary);
-    return false;
+    free(behind);
+    return ok;
 }

@@ -7,8 +7,8 @@
 
 #include "sotto/base.h"
 
-/* Write all of data to a temporary name beside path, then rename it to path. On failure nothing is left behind and err
- * names the file and the reason. */
+/* Write all of data to a temporary name beside path, then rename it to path; a device or a pipe is written in place, and a
+ * link stays a link. On failure nothing is left behind and err names the file and the reason. */
 bool cli_write_file(const char *path, const void *data, size_t n, sotto_error *err);
 /* The folder and those above it, when missing. */
 bool cli_make_folders(const char *path, sotto_error *err);

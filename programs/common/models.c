@@ -1,6 +1,7 @@
 /* models.c: finding models by name. Contract: models.h. */
 #include "common/models.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,21 @@ char *cli_models_folder(void)
     return in_checkout() ? cli_path_join(NULL, "models") : cache_folder();
 }
 
+/* A folder in which a download has only begun is no model yet. */
+static bool holds_files(const char *folder)
+{
+    bool found = false;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && !found && (e = readdir(d));) {
+        const size_t n = strlen(e->d_name);
+        const bool part = n > 5 && strcmp(e->d_name + n - 5, ".part") == 0;
+        found = e->d_name[0] != '.' && !part;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
 static char *look_in(const char *folder, const char *name)
 {
     static const char *const endings[] = {"", ".bin", ".gguf"};
@@ -47,7 +63,7 @@ static char *look_in(const char *folder, const char *name)
         if (path)
             sprintf(path, "%s%s", base, endings[i]);
         free(base);
-        if (path && (cli_is_file(path) || cli_is_folder(path)))
+        if (path && (cli_is_file(path) || holds_files(path)))
             return path;
         free(path);
     }

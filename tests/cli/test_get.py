@@ -3,13 +3,17 @@
 import hashlib
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 
 import run_cli
 
 DATA = bytes((i * 7 + i // 251) % 256 for i in range(200000))
+HUGGING_FACE_FILES = ("config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json", "vocab.json", "merges.txt",
+                      "added_tokens.json", "model.safetensors")
 SHA = hashlib.sha256(DATA).hexdigest()
 
 
@@ -133,6 +137,7 @@ def missing(c):
         c.equal(r.code, 1, "exit")
         c.match(r.err, "other.bin.*404", "stderr")
         c.equal(len(s.requests()), 1, "requests")
+        c.equal(os.listdir(c.path("out")), [], "files left")
 
 
 def nobody_listens(c):
@@ -169,13 +174,66 @@ def hugging_face(c):
         r = c.run("get", "tiny", "--output", "out", env={"HF_ENDPOINT": s.url + "plain"})
         c.equal(r.code, 1, "exit")
         c.match(s.requests()[0], "GET /plain/openai/whisper-tiny/resolve/main/config.json", "request")
-        for name in ("config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json", "vocab.json",
-                     "merges.txt", "added_tokens.json", "model.safetensors"):
+        for name in HUGGING_FACE_FILES:
             c.write("www/" + name, name)
         r = c.run("get", "tiny", "--output", "out", env={"HF_ENDPOINT": s.url + "plain"})
         c.equal(r.code, 0, "exit: " + r.err)
         c.match(r.err, "was not checked", "stderr")
         c.equal(c.read("out/tiny/model.safetensors"), b"model.safetensors", "the file")
+
+
+def together(c):
+    """Several that fetch one name at once: one does, the others wait for it."""
+    for name in HUGGING_FACE_FILES:
+        c.write("www/" + name, DATA)
+    with Server(c) as s:
+        c.env["HF_ENDPOINT"] = s.url + "slow"
+        running = [c.start("get", "tiny", "--output", "out") for _ in range(3)]
+        said = [p.communicate(timeout=120)[1].decode() for p in running]
+        c.equal([p.returncode for p in running], [0, 0, 0], "exits: %s" % said)
+        c.equal(sorted(os.listdir(c.path("out/tiny"))), sorted(HUGGING_FACE_FILES), "files")
+        c.check(all(c.read("out/tiny/" + name) == DATA for name in HUGGING_FACE_FILES), "other bytes came")
+        c.equal(len(s.requests()), len(HUGGING_FACE_FILES), "requests")
+        c.equal(sum("is ready" in text for text in said), 1, "who fetched it: %s" % said)
+        c.equal(sum("waiting for another process" in text for text in said), 2, "who waited: %s" % said)
+
+
+def together_one_file(c):
+    with Server(c) as s:
+        running = [c.start("get", "--url", s.url + "slow/model.bin", "--output", "out", "--sha256", SHA) for _ in range(3)]
+        said = [p.communicate(timeout=120)[1].decode() for p in running]
+        c.equal([p.returncode for p in running], [0, 0, 0], "exits: %s" % said)
+        c.check(c.read("out/model.bin") == DATA, "other bytes came")
+        c.equal(len(s.requests()), 1, "requests")
+
+
+def waiting_can_be_interrupted(c):
+    with Server(c) as s:
+        first = c.start("get", "--url", s.url + "hang/model.bin", "--output", "out")
+        try:
+            while not c.exists("requests.log") or not s.requests():
+                time.sleep(0.01)
+            second = c.start("get", "--url", s.url + "hang/model.bin", "--output", "out")
+            c.match(second.stderr.readline().decode(), "waiting for another process that writes to out", "stderr")
+            second.send_signal(signal.SIGINT)
+            second.communicate(timeout=60)
+            c.equal(second.returncode, 130, "exit")
+        finally:
+            first.kill()
+            first.communicate()
+
+
+def failed_get_is_no_model(c):
+    with Server(c) as s:
+        r = c.run("get", "tiny", env={"HF_ENDPOINT": s.url + "plain"})
+        c.equal(r.code, 1, "exit")
+        c.equal(os.listdir(c.path("cache/sotto")), [], "folders left")
+    for begun in (None, "cache/sotto/tiny/model.safetensors.part"):
+        if begun:
+            c.write(begun, DATA[:100])
+        r = c.run("transcribe", "-m", "tiny", "missing.wav")
+        c.equal(r.code, 1, "exit")
+        c.match(r.err, 'no model "tiny".*sotto get tiny', "stderr")
 
 
 def destination(c):
@@ -189,7 +247,8 @@ def destination(c):
 
 
 CASES = [plain, resume, resume_without_ranges, resume_of_another_file, resume_when_complete, disconnects, busy, moved, wrong_hash,
-         hash_stated_by_server, no_hash_known, missing, nobody_listens, packages, pip_configuration, hugging_face, destination]
+         hash_stated_by_server, no_hash_known, missing, nobody_listens, packages, pip_configuration, hugging_face, together,
+         together_one_file, waiting_can_be_interrupted, failed_get_is_no_model, destination]
 
 
 if __name__ == "__main__":

@@ -215,7 +215,13 @@ static void audio_of_any_length(void **state)
     }
     free(pcm);
     sotto_error err;
+    float p[128];
     assert_int_equal(sotto_whisper_transcribe(s, NULL, 5, &o, &err), SOTTO_E_ARGUMENT);
+    assert_string_equal(err.text, "sotto_whisper_transcribe: pcm is NULL, but n_samples is 5");
+    assert_int_equal(sotto_whisper_feed(s, p, -1, &err), SOTTO_E_ARGUMENT);
+    assert_string_equal(err.text, "sotto_whisper_feed: n_samples is -1, expected 0 or more");
+    assert_int_equal(sotto_whisper_detect_language(s, p, 1, p, NULL, &err), SOTTO_E_ARGUMENT);
+    assert_string_equal(err.text, "sotto_whisper_detect_language: best is NULL");
     sotto_whisper_session_free(s);
     sotto_whisper_model_free(model);
 }

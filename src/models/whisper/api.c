@@ -273,11 +273,21 @@ static sotto_status feed(sotto_whisper_session *s, const float *pcm, int64_t n, 
     return SOTTO_OK;
 }
 
+static sotto_status check_samples(const char *call, const sotto_whisper_session *session, const float *pcm,
+                                  int64_t n_samples, sotto_error *err)
+{
+    if (!session)
+        return st_fail(err, SOTTO_E_ARGUMENT, "%s: session is NULL", call);
+    if (n_samples < 0)
+        return st_fail(err, SOTTO_E_ARGUMENT, "%s: n_samples is %lld, expected 0 or more", call, (long long)n_samples);
+    if (!pcm && n_samples > 0)
+        return st_fail(err, SOTTO_E_ARGUMENT, "%s: pcm is NULL, but n_samples is %lld", call, (long long)n_samples);
+    return SOTTO_OK;
+}
+
 sotto_status sotto_whisper_feed(sotto_whisper_session *session, const float *pcm, int64_t n_samples, sotto_error *err)
 {
-    if (!session || n_samples < 0 || (!pcm && n_samples > 0))
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_feed: session or pcm is NULL, or n_samples is %lld",
-                       (long long)n_samples);
+    ST_TRY(check_samples("sotto_whisper_feed", session, pcm, n_samples, err));
     if (!session->begun || session->finished)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_feed: no recording has begun, or it is finished");
     const double start = st_time_now();
@@ -307,9 +317,7 @@ sotto_status sotto_whisper_finish(sotto_whisper_session *session, sotto_error *e
 sotto_status sotto_whisper_transcribe(sotto_whisper_session *session, const float *pcm, int64_t n_samples,
                                       const sotto_whisper_options *options, sotto_error *err)
 {
-    if (!session || n_samples < 0 || (!pcm && n_samples > 0))
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_transcribe: session or pcm is NULL, or n_samples is %lld",
-                       (long long)n_samples);
+    ST_TRY(check_samples("sotto_whisper_transcribe", session, pcm, n_samples, err));
     ST_TRY(sotto_whisper_begin(session, options, err));
     st_longform_set_total(session->longform, n_samples / ST_HOP);
     const double start = st_time_now();
@@ -343,9 +351,9 @@ static sotto_status detect(sotto_whisper_session *s, const float *pcm, int64_t n
 sotto_status sotto_whisper_detect_language(sotto_whisper_session *session, const float *pcm, int64_t n_samples,
                                            float *out, int *best, sotto_error *err)
 {
-    if (!session || !out || !best || n_samples < 0 || (!pcm && n_samples > 0))
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_detect_language: a pointer is NULL, or n_samples is %lld",
-                       (long long)n_samples);
+    ST_TRY(check_samples("sotto_whisper_detect_language", session, pcm, n_samples, err));
+    if (!out || !best)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_detect_language: %s is NULL", out ? "best" : "out");
     if (!session->model->vocab->multilingual)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "language detection: the model is English only");
     ST_TRY(sotto_whisper_begin(session, NULL, err));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "common/device.h"
 #include "common/models.h"
 #include "common/terminal.h"
 #include "common/text.h"
@@ -23,8 +24,8 @@ static const cli_option options[] = {
     {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL, "0 = as many as there are cores"},
     {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL,
-     "force an instruction set: portable v2 v3 v4 vnni neon"},
+    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni neon",
+     "force an instruction set"},
     {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "as JSON"},
     {0}};
 
@@ -83,8 +84,23 @@ static sotto_status one_run(sotto_whisper_session *s, const float *pcm, const so
     return status;
 }
 
+/* How many threads the options mean on this machine: "cpu v4, 2 threads". */
+static int used_threads(const sotto_backend_options *o)
+{
+    sotto_backend *backend = NULL;
+    sotto_error err;
+    int n = o->n_threads;
+    if (sotto_backend_open(o, &backend, &err) == SOTTO_OK) {
+        const char *comma = strrchr(sotto_backend_description(backend), ',');
+        if (!comma || sscanf(comma, ", %d thread", &n) != 1)
+            n = o->n_threads;
+    }
+    sotto_backend_free(backend);
+    return n;
+}
+
 static void report(const bench_args *a, const sotto_whisper_model_info *info, const row *rows, double *scratch,
-                   double load_ms, const sotto_whisper_timings *t)
+                   double load_ms, const sotto_whisper_timings *t, int threads)
 {
     const size_t n = (size_t)a->runs;
     const struct {
@@ -109,7 +125,7 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
         cli_text_json(&out, a->model, strlen(a->model));
         cli_text_printf(&out,
                         ", \"size\": \"%s\", \"format\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
-                        info->size, info->format, (long long)a->threads, (long long)a->runs, (long long)t->n_decode);
+                        info->size, info->format, (long long)threads, (long long)a->runs, (long long)t->n_decode);
     } else {
         cli_text_printf(&out, "%s (%s, %s), median of %lld runs of %lld windows and %lld steps\n", a->model, info->size,
                         info->format, (long long)a->runs, (long long)t->n_encode, (long long)t->n_decode);
@@ -132,6 +148,8 @@ static int run(void *args, const cli_list *inputs)
 {
     const bench_args *a = args;
     (void)inputs;
+    if (cli_check_device(&cmd_bench, a->device) != CLI_OK)
+        return CLI_USAGE;
     sotto_error err = {0};
     sotto_whisper_model *model = NULL;
     sotto_whisper_session *session = NULL;
@@ -181,7 +199,7 @@ static int run(void *args, const cli_list *inputs)
         for (int64_t i = 0; status == SOTTO_OK && i < a->runs; i++)
             status = one_run(session, pcm, &o, &rows[i], &timings, &err);
         if (status == SOTTO_OK)
-            report(a, &info, rows, scratch, load_ms, &timings);
+            report(a, &info, rows, scratch, load_ms, &timings, used_threads(&mo.backend));
     }
     if (status != SOTTO_OK)
         cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
@@ -191,7 +209,7 @@ static int run(void *args, const cli_list *inputs)
     free(pcm);
     free(rows);
     free(scratch);
-    return status == SOTTO_OK ? CLI_OK : CLI_FAILED;
+    return status == SOTTO_OK ? CLI_OK : status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }
 
 const cli_command cmd_bench = {.name = "bench",

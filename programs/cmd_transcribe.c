@@ -7,6 +7,7 @@
 
 #include "audio/audio.h"
 #include "commands.h"
+#include "common/device.h"
 #include "common/models.h"
 #include "common/outfile.h"
 #include "common/terminal.h"
@@ -397,6 +398,8 @@ static int check(const cli_command *command, job *j, int32_t **suppress)
         status = cli_usage(command, "--raw: %s", err.text);
     if (status == CLI_OK && j->inputs->count == 0 && !draws(j))
         status = cli_usage(command, "%s is missing", command->inputs);
+    if (status == CLI_OK)
+        status = cli_check_device(command, j->args->device);
     if (status == CLI_OK)
         status = read_formats(command, j);
     if (status == CLI_OK)

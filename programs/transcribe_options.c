@@ -45,8 +45,8 @@ const cli_option transcribe_options[] = {
     {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
      "0 = as many as there are cores; of more, twice the cores are used"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_TEXT, AT(cpu), "LEVEL", "auto", 0, 0, NULL,
-     "force an instruction set: portable v2 v3 v4 vnni neon"},
+    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni neon",
+     "force an instruction set"},
     {"no-gpu", "-ng", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: this version computes on the CPU"},
     {"flash-attn", "-fa", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: attention is always fused"},
 

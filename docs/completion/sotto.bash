@@ -7,9 +7,11 @@ _sotto()
     else
         case ${COMP_WORDS[1]}:$prev in
         transcribe:--task) words="transcribe translate" ;;
+        transcribe:--cpu) words="auto portable v2 v3 v4 vnni neon" ;;
         transcribe:--trace) words="ops dot" ;;
         convert:--type) words="f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0" ;;
         convert:--format) words="ggml gguf" ;;
+        bench:--cpu) words="auto portable v2 v3 v4 vnni neon" ;;
         help:--completion) words="bash zsh fish" ;;
         esac
         if [ -z "$words" ] && [ "${cur#-}" != "$cur" ]; then

@@ -44,7 +44,7 @@ _sotto()
             '--without-timestamps[ask the model for text only; a segment is then a whole window]' \
             '--threads[0 = as many as there are cores; of more, twice the cores are used]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
-            '--cpu[force an instruction set\: portable v2 v3 v4 vnni neon]:value:_files' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \
             '--no-gpu[accepted\: this version computes on the CPU]' \
             '--flash-attn[accepted\: attention is always fused]' \
             '--offset-t[start here, in milliseconds]:value:_files' \
@@ -112,7 +112,7 @@ _sotto()
             '--threads[0 = as many as there are cores]:value:_files' \
             '--runs[the median is printed; one more run warms up]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
-            '--cpu[force an instruction set\: portable v2 v3 v4 vnni neon]:value:_files' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \
             '--json[as JSON]' \
             '--help[explain the options]' '*:file:_files'
         ;;

@@ -111,7 +111,8 @@ void cli_help_all(FILE *out)
     fprintf(out, "usage: sotto COMMAND [options] ...\nSpeech to text on the machine in front of you.\n\ncommands:\n");
     for (const cli_command *const *c = cli_commands; *c; c++)
         fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
-    fprintf(out, "\nsotto COMMAND --help explains one. Exit codes: 0 done, 1 something failed, 2 wrong arguments.\n\n"
+    fprintf(out, "\nsotto COMMAND --help explains one. Exit codes: 0 done, 1 something failed, 2 wrong arguments,\n"
+                 "128 + the signal's number when interrupted.\n\n"
                  "first steps:\n  sotto get base\n  sotto transcribe talk.mp3\n");
 }
 

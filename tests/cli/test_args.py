@@ -38,6 +38,9 @@ ROWS = [
     {"args": ["transcribe", "-m", "", "a.wav"], "exit": 2, "err": "empty"},
     {"args": ["transcribe", "--entropy-thold", "2.4", "a.wav"], "exit": 2, "err": "--compression-ratio-threshold"},
     {"args": ["transcribe", "-et", "2.4", "a.wav"], "exit": 2, "err": "--compression-ratio-threshold"},
+    {"args": ["transcribe", "--cpu", "zzz", "a.wav"], "exit": 2, "err": '"zzz" is not one of: auto portable'},
+    {"args": ["transcribe", "-dev", "gpu0", "a.wav"], "exit": 2, "err": '"gpu0" is not one of: auto cpu'},
+    {"args": ["bench", "--device", "gpu0"], "exit": 2, "err": '"gpu0" is not one of: auto cpu'},
     {"args": ["convert", "a"], "exit": 2, "err": "IN OUT is missing"},
     {"args": ["convert", "a", "b", "c"], "exit": 2, "err": 'unexpected argument "c"'},
     {"args": ["convert", "a", "b", "--type", "q9_9"], "exit": 2, "err": "one of: f32"},
@@ -110,10 +113,10 @@ def made_from_the_table(c):
     """Help, the committed man page and completions name the same options."""
     man = c.run("help", "--man").out
     with open(c.source + "/docs/man/sotto.1") as f:
-        c.equal(f.read(), man, "docs/man/sotto.1 is not what sotto help --man prints; make it again")
+        c.check(f.read() == man, "docs/man/sotto.1 is not what sotto help --man prints; make it again")
     for shell in ("bash", "zsh", "fish"):
         with open(c.source + "/docs/completion/sotto." + shell) as f:
-            c.equal(f.read(), c.run("help", "--completion", shell).out, "docs/completion/sotto.%s is old" % shell)
+            c.check(f.read() == c.run("help", "--completion", shell).out, "docs/completion/sotto.%s is old" % shell)
     commands = re.findall(r"^  ([a-z]+) ", c.run("--help").out.split("first steps")[0], re.M)
     c.check("transcribe" in commands and len(commands) >= 8, "commands: %s" % commands)
     for command in commands:

@@ -179,6 +179,7 @@ def bench(c):
     values = json.loads(r.out)
     for key in ("encoder_ms", "decoder_ms", "prompt_ms", "load_ms", "peak_rss_mb"):
         c.check(values[key] > 0, "%s is %s" % (key, values[key]))
+    c.check(values["threads"] > 0, "%s threads" % values["threads"])
     c.check(values["steps"] > 50, "only %d steps" % values["steps"])
 
 

@@ -100,6 +100,8 @@ SOTTO_API sotto_tensor *sotto_silu(sotto_graph *g, sotto_tensor *x);
 SOTTO_API sotto_tensor *sotto_relu(sotto_graph *g, sotto_tensor *x);
 SOTTO_API sotto_tensor *sotto_sigmoid(sotto_graph *g, sotto_tensor *x);
 SOTTO_API sotto_tensor *sotto_tanh(sotto_graph *g, sotto_tensor *x);
+/* Not a number below zero. */
+SOTTO_API sotto_tensor *sotto_sqrt(sotto_graph *g, sotto_tensor *x);
 /* log10(max(x, floor)) */
 SOTTO_API sotto_tensor *sotto_log10(sotto_graph *g, sotto_tensor *x, float floor);
 /* re^2 + im^2 of a spectrum: x [.., n, 2 m] holding m real then m imaginary parts; y [.., n, m]. */

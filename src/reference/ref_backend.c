@@ -31,6 +31,7 @@ static const st_ref_op *const ops[ST_OP_COUNT] = {
     [ST_OP_RELU] = &st_ref_relu,
     [ST_OP_SIGMOID] = &st_ref_sigmoid,
     [ST_OP_TANH] = &st_ref_tanh,
+    [ST_OP_SQRT] = &st_ref_sqrt,
     [ST_OP_LOG10] = &st_ref_log10,
     [ST_OP_POWER] = &st_ref_power,
     [ST_OP_ARGMAX] = &st_ref_argmax,

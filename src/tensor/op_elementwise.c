@@ -65,6 +65,11 @@ sotto_tensor *sotto_tanh(sotto_graph *g, sotto_tensor *x)
     return unary(g, ST_OP_TANH, x, 0, 0);
 }
 
+sotto_tensor *sotto_sqrt(sotto_graph *g, sotto_tensor *x)
+{
+    return unary(g, ST_OP_SQRT, x, 0, 0);
+}
+
 sotto_tensor *sotto_log10(sotto_graph *g, sotto_tensor *x, float floor)
 {
     return unary(g, ST_OP_LOG10, x, floor, 0);

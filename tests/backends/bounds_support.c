@@ -204,7 +204,7 @@ static bound_fn *const bounds[ST_OP_COUNT] = {
     [ST_OP_SCALE] = bound_element,       [ST_OP_GELU] = bound_element,
     [ST_OP_SILU] = bound_element,        [ST_OP_SIGMOID] = bound_element,
     [ST_OP_TANH] = bound_element,        [ST_OP_LOG10] = bound_element,
-    [ST_OP_POWER] = bound_element,
+    [ST_OP_POWER] = bound_element,       [ST_OP_SQRT] = bound_element,
 };
 
 bool bound_of(const sotto_tensor *node, float *const *src, const float *y, double *bound)

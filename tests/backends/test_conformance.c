@@ -218,7 +218,8 @@ static sotto_tensor *log10_floor(sotto_graph *g, sotto_tensor *x)
 }
 
 static sotto_tensor *(*const unary[])(sotto_graph *, sotto_tensor *) = {
-    scale, sotto_gelu, sotto_silu, sotto_relu, sotto_sigmoid, sotto_tanh, log10_floor, sotto_power, sotto_argmax,
+    scale,      sotto_gelu,  sotto_silu, sotto_relu,  sotto_sigmoid,
+    sotto_tanh, log10_floor, sotto_sqrt, sotto_power, sotto_argmax,
 };
 enum { N_UNARY = sizeof unary / sizeof *unary };
 

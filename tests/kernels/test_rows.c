@@ -66,6 +66,7 @@ static void check_maps(const st_cpu_kernels *k)
         {"relu", k->relu, relu, -5, 5, 0, 0},
         {"sigmoid", k->sigmoid, sigmoid, -80, 80, 1e-37, 4e-7},
         {"tanh", k->tanh, tanh, -12, 12, 1e-38, 3e-7},
+        {"sqrt", k->sqrt, sqrt, 1e-3f, 1e3f, 0, EPS},
         {"exp", k->exp, exp, -100, 88, 1.5e-45, 2.5e-7},
         {"gelu small", k->gelu, gelu, -1e-3f, 1e-3f, 1e-9, 3e-6},
     };

@@ -246,6 +246,7 @@ static void elements(void **state)
     ELEMENTS(sotto_relu(b.g, a), 0, 0, 0.5f, 3);
     ELEMENTS(sotto_sigmoid(b.g, a), 0.119202922f, 0.5f, 0.622459331f, 0.952574127f);
     ELEMENTS(sotto_tanh(b.g, a), -0.96402758f, 0, 0.462117157f, 0.995054754f);
+    ELEMENTS(sotto_sqrt(b.g, sotto_relu(b.g, a)), 0, 0, 0.707106781f, 1.73205081f);
     ELEMENTS(sotto_log10(b.g, a, 0.01f), -2, -2, -0.301029996f, 0.477121255f);
     ELEMENTS(sotto_power(b.g, a), 4.25f, 9);
 #undef ELEMENTS

@@ -28,6 +28,7 @@ static const st_cpu_op *const ops[ST_OP_COUNT] = {
     [ST_OP_RELU] = &st_cpu_op_relu,
     [ST_OP_SIGMOID] = &st_cpu_op_sigmoid,
     [ST_OP_TANH] = &st_cpu_op_tanh,
+    [ST_OP_SQRT] = &st_cpu_op_sqrt,
     [ST_OP_LOG10] = &st_cpu_op_log10,
     [ST_OP_POWER] = &st_cpu_op_power,
     [ST_OP_ARGMAX] = &st_cpu_op_argmax,

@@ -123,7 +123,7 @@ typedef struct st_cpu_kernels {
     void (*log10)(const float *x, float floor, float *y, int64_t n);
     /* y = re^2 + im^2 */
     void (*power)(const float *re, const float *im, float *y, int64_t n);
-    st_cpu_map gelu, silu, relu, sigmoid, tanh, exp;
+    st_cpu_map gelu, silu, relu, sigmoid, tanh, sqrt, exp;
     /* Index of the first largest element, NaN never; 0 when all are NaN. */
     int64_t (*argmax)(const float *x, int64_t n);
     void (*to_f16)(const float *x, uint16_t *y, int64_t n);

@@ -166,6 +166,7 @@ MAP(silu)
 MAP(relu)
 MAP(sigmoid)
 MAP(tanh)
+MAP(sqrt)
 
 const st_cpu_op st_cpu_op_layer_norm = {float_rows, need_rows, run_layer_norm};
 const st_cpu_op st_cpu_op_rms_norm = {float_rows, need_rows, run_rms_norm};

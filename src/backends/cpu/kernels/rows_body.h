@@ -38,6 +38,7 @@ MAP(map_silu, v_silu)
 MAP(map_relu, v_relu)
 MAP(map_sigmoid, v_sigmoid)
 MAP(map_tanh, v_tanh)
+MAP(map_sqrt, v_sqrt)
 MAP(map_exp, v_exp)
 
 static void add(const float *a, const float *b, float *y, int64_t n)
@@ -365,6 +366,7 @@ void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
     k->relu = map_relu;
     k->sigmoid = map_sigmoid;
     k->tanh = map_tanh;
+    k->sqrt = map_sqrt;
     k->exp = map_exp;
     k->argmax = argmax;
     k->to_f16 = to_f16;

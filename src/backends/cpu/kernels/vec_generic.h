@@ -82,6 +82,16 @@ INL vf v_sel_gt(vf a, vf b, vf x, vf y)
 {
     return v_select(a > b, x, y);
 }
+INL vf v_sqrt(vf a)
+{
+#if defined(__aarch64__)
+    return vsqrtq_f32(a);
+#else
+    for (int i = 0; i < VL; i++)
+        a[i] = __builtin_sqrtf(a[i]);
+    return a;
+#endif
+}
 INL vf v_max(vf a, vf b)
 {
     return v_select(a > b, a, b);

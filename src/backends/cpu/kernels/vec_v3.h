@@ -64,6 +64,10 @@ INL vf v_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
 }
+INL vf v_sqrt(vf a)
+{
+    return _mm256_sqrt_ps(a);
+}
 INL vf v_max(vf a, vf b)
 {
     return _mm256_max_ps(a, b);

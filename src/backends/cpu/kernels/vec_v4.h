@@ -64,6 +64,10 @@ INL vf v_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
 }
+INL vf v_sqrt(vf a)
+{
+    return _mm512_sqrt_ps(a);
+}
 INL vf v_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);

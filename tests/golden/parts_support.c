@@ -34,10 +34,10 @@ void parts_logits(const parts *p, const int32_t *tokens, int n, float *logits)
     st_row rows[448];
     assert_true(n <= 448);
     for (int i = 0; i < n; i++)
-        rows[i] = (st_row){.token = tokens[i], .pos = i, .seq = 0, .want_logits = i == n - 1};
+        rows[i] = (st_row){.token = tokens[i], .pos = i, .seq = 0, .logits = i == n - 1 ? logits : NULL};
     sotto_error err;
-    p->engine.reset(p->engine.ctx);
-    if (p->engine.decode(p->engine.ctx, rows, n, logits, &err))
+    p->engine.reset(p->engine.ctx, 0);
+    if (p->engine.decode(p->engine.ctx, rows, n, &err))
         fail_msg("%s", err.text);
 }
 

@@ -66,9 +66,9 @@ static int check_argmax(const parts *p, const golden *g, float *logits, int n_vo
             assert_int_equal(argmax(logits, n_vocab), tokens[i]);
             compared++;
         }
-        const st_row row = {.token = tokens[i], .pos = n_prompt + i, .seq = 0, .want_logits = true};
+        const st_row row = {.token = tokens[i], .pos = n_prompt + i, .seq = 0, .logits = logits};
         sotto_error err;
-        if (p->engine.decode(p->engine.ctx, &row, 1, logits, &err))
+        if (p->engine.decode(p->engine.ctx, &row, 1, &err))
             fail_msg("%s", err.text);
     }
     return compared;
@@ -93,7 +93,7 @@ static void check_model(const char *path, const golden *g, const char *cpu_level
     parts p = parts_open(model, cpu_level);
     float *mel = make_mel(g, model->h.n_mels), *logits = malloc(sizeof *logits * (size_t)model->h.n_vocab);
     float *out = malloc(sizeof *out * (size_t)model->h.n_audio_ctx * (size_t)d);
-    if (p.engine.encode(p.engine.ctx, mel, &err) || st_net_encoder_output(p.net, out, &err))
+    if (p.engine.encode(p.engine.ctx, 0, mel, &err) || st_net_encoder_output(p.net, out, &err))
         fail_msg("%s", err.text);
     const double e = parts_encoder_error(g, out, d), f = check_forced(&p, g, logits);
     const int compared = check_argmax(&p, g, logits, model->h.n_vocab);

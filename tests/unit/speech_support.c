@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "base/status.h"
+
 static sotto_status token(void *ctx, int64_t id, const char **bytes, size_t *n, sotto_error *err)
 {
     static char text[N_TEXT][4];
@@ -65,18 +67,27 @@ const int32_t *sampled(const st_vocab *v, const int32_t *history, int *n)
     return history + i;
 }
 
-static sotto_status encode(void *ctx, const float *log_mel, sotto_error *err)
+static sotto_status touch(fake_net *net, sotto_error *err)
 {
-    (void)err;
+    if (++net->n_touched != net->fail_after)
+        return SOTTO_OK;
+    return st_fail(err, SOTTO_E_DEVICE, "the scripted failure");
+}
+
+static sotto_status encode(void *ctx, int window, const float *log_mel, sotto_error *err)
+{
     fake_net *net = ctx;
+    ST_TRY(touch(net, err));
     assert_true(net->n_encode < 64);
+    assert_in_range(window, 0, net->n_window - 1);
+    net->encoded[window] = net->n_encode;
     net->first_mel[net->n_encode++] = log_mel[0];
     return SOTTO_OK;
 }
 
 static void note_row(fake_net *net, const st_row *r)
 {
-    assert_in_range(r->seq, 0, net->n_seq - 1);
+    assert_in_range(r->seq, 0, net->n_window * net->n_seq - 1);
     assert_in_range(r->token, 0, net->vocab->n_vocab - 1);
     assert_in_range(r->pos, 0, net->n_ctx - 1);
     assert_true(r->pos <= net->length[r->seq]);
@@ -84,15 +95,15 @@ static void note_row(fake_net *net, const st_row *r)
     net->length[r->seq] = r->pos + 1;
 }
 
-static sotto_status decode(void *ctx, const st_row *rows, int n_rows, float *logits, sotto_error *err)
+static sotto_status decode(void *ctx, const st_row *rows, int n_rows, sotto_error *err)
 {
-    (void)err;
     fake_net *net = ctx;
+    ST_TRY(touch(net, err));
     assert_true(n_rows > 0);
     net->n_calls++;
     net->n_rows += n_rows;
     net->most_rows = n_rows > net->most_rows && rows[0].pos > 0 ? n_rows : net->most_rows;
-    if (rows[0].pos == 0 && net->n_prompts < 64) {
+    if (rows[0].pos == 0 && net->n_prompts < 64 && net->n_window == 1) {
         net->n_prompt_rows += n_rows;
         for (int i = 0; i < n_rows; i++)
             net->prompts[net->n_prompts][i] = rows[i].token;
@@ -100,13 +111,14 @@ static sotto_status decode(void *ctx, const st_row *rows, int n_rows, float *log
     }
     for (int i = 0; i < n_rows; i++) {
         note_row(net, &rows[i]);
-        if (!rows[i].want_logits)
+        float *logits = rows[i].logits;
+        if (!logits)
             continue;
         for (int t = 0; t < net->vocab->n_vocab; t++)
             logits[t] = net->give_nan ? NAN : -30.0f;
         if (!net->give_nan)
-            net->script(net, net->n_encode - 1, net->history[rows[i].seq], net->length[rows[i].seq], logits);
-        logits += net->vocab->n_vocab;
+            net->script(net, net->encoded[rows[i].seq / net->n_seq], net->history[rows[i].seq],
+                        net->length[rows[i].seq], logits);
     }
     return SOTTO_OK;
 }
@@ -114,26 +126,27 @@ static sotto_status decode(void *ctx, const st_row *rows, int n_rows, float *log
 static void reorder(void *ctx, const int32_t *dst, const int32_t *src, int n, int length)
 {
     fake_net *net = ctx;
-    static int32_t old[FAKE_SEQ][512];
-    memcpy(old, net->history, sizeof old);
-    net->n_reorder++;
+    int32_t old[FAKE_SEQ][512];
+    const int window = dst[0] / net->n_seq, first = window * net->n_seq;
+    memcpy(old, net->history[first], (size_t)net->n_seq * sizeof old[0]);
+    net->n_reorder[window]++;
     for (int i = 0; i < n; i++) {
-        assert_in_range(dst[i], 0, net->n_seq - 1);
-        assert_in_range(src[i], 0, net->n_seq - 1);
-        memcpy(net->history[dst[i]], old[src[i]], sizeof old[0]);
+        assert_in_range(dst[i], first, first + net->n_seq - 1);
+        assert_in_range(src[i], first, first + net->n_seq - 1);
+        memcpy(net->history[dst[i]], old[src[i] - first], sizeof old[0]);
         net->length[dst[i]] = length;
     }
 }
 
-static void reset(void *ctx)
+static void reset(void *ctx, int window)
 {
     fake_net *net = ctx;
-    memset(net->length, 0, sizeof net->length);
+    memset(net->length + window * net->n_seq, 0, (size_t)net->n_seq * sizeof *net->length);
 }
 
 void fake_init(fake_net *net, const st_vocab *vocab, int n_seq, fake_script script, void *user)
 {
-    *net = (fake_net){.vocab = vocab, .script = script, .user = user, .n_seq = n_seq, .n_ctx = FAKE_CTX};
+    *net = (fake_net){.vocab = vocab, .script = script, .user = user, .n_seq = n_seq, .n_ctx = FAKE_CTX, .n_window = 1};
 }
 
 st_engine fake_engine(fake_net *net)
@@ -142,6 +155,7 @@ st_engine fake_engine(fake_net *net)
                        .n_vocab = net->vocab->n_vocab,
                        .n_text_ctx = net->n_ctx,
                        .n_seq = net->n_seq,
+                       .n_window = net->n_window,
                        .encode = encode,
                        .decode = decode,
                        .reorder = reorder,

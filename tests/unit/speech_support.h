@@ -2,7 +2,7 @@
  *
  * Vocabulary: tokens 0..255 are the bytes, 256 + i is " " and the letter 'a' + i, then "the" is one token of three bytes.
  * The network keeps each sequence's tokens by value, checks every call against the contract of engine.h, and asks the
- * script for the logits after a history. */
+ * script for the logits after a history. Calls may come from several threads where engine.h allows it. */
 #ifndef SOTTO_TESTS_UNIT_SPEECH_SUPPORT_H
 #define SOTTO_TESTS_UNIT_SPEECH_SUPPORT_H
 
@@ -19,7 +19,8 @@ enum {
     TOKEN_THE = 283,
     N_TEXT = 284,
     FAKE_CTX = 64, /* so half is 32 and a prompt has at most 31 tokens */
-    FAKE_SEQ = 16
+    FAKE_SEQ = 16,
+    FAKE_WINDOWS = 8
 };
 
 sotto_status fake_vocab_try(int n_languages, bool multilingual, st_vocab **out, sotto_error *err);
@@ -28,21 +29,26 @@ st_vocab *fake_vocab(int n_languages, bool multilingual);
 int32_t stamp(const st_vocab *v, int hundredths);
 
 typedef struct fake_net fake_net;
-/* logits arrive filled with -30. history: all tokens of the sequence so far. window: how many encodes came before, from 0. */
+/* logits arrive filled with -30. history: all tokens of the sequence so far. window: number of the encode
+ * that the sequence attends to, from 0. */
 typedef void (*fake_script)(fake_net *net, int window, const int32_t *history, int n, float *logits);
 
 struct fake_net {
     const st_vocab *vocab;
     fake_script script;
     void *user;
-    int n_seq, n_ctx;
-    int32_t history[FAKE_SEQ][512];
-    int length[FAKE_SEQ];
-    int n_encode, n_calls, n_rows, n_prompt_rows, most_rows, n_reorder;
+    int n_seq, n_ctx, n_window;
+    int32_t history[FAKE_SEQ * FAKE_WINDOWS][512];
+    int length[FAKE_SEQ * FAKE_WINDOWS];
+    int encoded[FAKE_WINDOWS]; /* number of the window's last encode */
+    int n_encode, n_calls, n_rows, n_prompt_rows, most_rows;
+    int n_reorder[FAKE_WINDOWS];
     float first_mel[64];      /* first value of each window's mel */
     int32_t prompts[64][512]; /* tokens of each call that began at position 0, in order */
     int prompt_length[64], n_prompts;
     bool give_nan;
+    int fail_after; /* calls of encode and decode until one fails; 0: none does */
+    int n_touched;  /* encodes and decodes */
 };
 
 void fake_init(fake_net *net, const st_vocab *vocab, int n_seq, fake_script script, void *user);

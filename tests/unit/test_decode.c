@@ -127,7 +127,7 @@ static void the_prompt_is_fed_once_for_all_sequences(void **state)
     assert_int_equal(fed[33], vocab->language + 2);
     assert_int_equal(fed[34], vocab->translate);
     assert_int_equal(fed[35], vocab->no_timestamps);
-    assert_int_equal(net.n_reorder, 1);
+    assert_int_equal(net.n_reorder[0], 1);
     assert_true(net.most_rows <= 5);
     assert_int_equal(st_decoder_counters(decoder)->n_prompt, 1);
     assert_int_equal(st_decoder_counters(decoder)->n_decode, net.n_calls - 1);

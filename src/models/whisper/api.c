@@ -341,7 +341,7 @@ static sotto_status detect(sotto_whisper_session *s, const float *pcm, int64_t n
     if (!log_mel)
         return st_fail_memory(err, count * sizeof *log_mel, "a window");
     st_frontend_window(s->frontend, 0, ST_WINDOW_FRAMES, log_mel);
-    sotto_status status = s->engine.encode(s->engine.ctx, log_mel, err);
+    sotto_status status = s->engine.encode(s->engine.ctx, 0, log_mel, err);
     st_free(log_mel);
     if (status == SOTTO_OK)
         status = st_decode_language(st_longform_decoder(s->longform), out, best, NULL, err);

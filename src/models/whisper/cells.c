@@ -4,12 +4,13 @@
 
 #include "base/alloc.h"
 
-bool st_cells_init(st_cells *c, int n_seq, int n_ctx, int n_cell)
+bool st_cells_init(st_cells *c, int n_seq, int n_ctx, int32_t first, int n_cell)
 {
     memset(c, 0, sizeof *c);
     c->n_seq = n_seq;
     c->n_ctx = n_ctx;
     c->n_cell = n_cell;
+    c->first = first;
     c->list = st_calloc((size_t)n_seq * (size_t)n_ctx, sizeof *c->list);
     c->length = st_calloc((size_t)n_seq, sizeof *c->length);
     c->users = st_calloc((size_t)n_cell, sizeof *c->users);
@@ -39,13 +40,13 @@ void st_cells_reset(st_cells *c)
     memset(c->length, 0, (size_t)c->n_seq * sizeof *c->length);
     memset(c->users, 0, (size_t)c->n_cell * sizeof *c->users);
     for (int i = 0; i < c->n_cell; i++)
-        c->unused[i] = c->n_cell - 1 - i;
+        c->unused[i] = c->first + c->n_cell - 1 - i;
     c->n_unused = c->n_cell;
 }
 
 static void release(st_cells *c, int32_t cell)
 {
-    if (--c->users[cell] == 0)
+    if (--c->users[cell - c->first] == 0)
         c->unused[c->n_unused++] = cell;
 }
 
@@ -64,7 +65,7 @@ int32_t st_cells_put(st_cells *c, int32_t seq, int32_t pos)
     if (c->n_unused == 0)
         return -1;
     const int32_t cell = c->unused[--c->n_unused];
-    c->users[cell] = 1;
+    c->users[cell - c->first] = 1;
     c->list[(size_t)seq * (size_t)c->n_ctx + (size_t)pos] = cell;
     c->length[seq] = pos + 1;
     return cell;
@@ -88,7 +89,7 @@ void st_cells_reorder(st_cells *c, const int32_t *dst, const int32_t *src, int n
         held[row] = have > 0 ? have : 0;
         memcpy(held, c->list + (size_t)src[i] * row, (size_t)held[row] * sizeof *held);
         for (int32_t k = 0; k < held[row]; k++)
-            c->users[held[k]]++;
+            c->users[held[k] - c->first]++;
     }
     for (int i = 0; i < n; i++) {
         if (!in_range(c, dst[i]) || !in_range(c, src[i]))

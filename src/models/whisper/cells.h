@@ -7,6 +7,7 @@
 
 typedef struct st_cells {
     int n_seq, n_ctx, n_cell;
+    int32_t first;   /* number of the first cell */
     int32_t *list;   /* [n_seq, n_ctx]: cell of each position */
     int32_t *length; /* [n_seq] */
     int32_t *users;  /* [n_cell]: sequences that list the cell */
@@ -15,7 +16,8 @@ typedef struct st_cells {
     int32_t *scratch; /* [n_seq, n_ctx + 1] for reorder */
 } st_cells;
 
-bool st_cells_init(st_cells *c, int n_seq, int n_ctx, int n_cell);
+/* The pool is the cells [first, first + n_cell). */
+bool st_cells_init(st_cells *c, int n_seq, int n_ctx, int32_t first, int n_cell);
 void st_cells_free(st_cells *c);
 void st_cells_reset(st_cells *c);
 /* Cell for position pos of a sequence, which drops what it had at pos and after. -1 when the pool is empty, pos is a gap

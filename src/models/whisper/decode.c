@@ -107,10 +107,11 @@ sotto_status st_decoder_step(st_decoder *d, const st_sequence *sequences, const 
     ST_TRY(check_abort(d, err));
     for (int i = 0; i < n; i++) {
         const st_sequence *s = &sequences[list[i]];
-        d->rows[i] = (st_row){s->tokens[s->n - 1], d->n_initial + s->n - 1, list[i], true};
+        float *logits = d->logits + (size_t)i * (size_t)d->vocab->n_vocab;
+        d->rows[i] = (st_row){s->tokens[s->n - 1], d->n_initial + s->n - 1, list[i], logits};
     }
     const double before = st_time_now();
-    ST_TRY(d->engine.decode(d->engine.ctx, d->rows, n, d->logits, err));
+    ST_TRY(d->engine.decode(d->engine.ctx, d->rows, n, err));
     d->counters.decode_s += st_time_now() - before;
     d->counters.n_decode++;
     return SOTTO_OK;
@@ -171,11 +172,15 @@ static sotto_status build_initial(st_decoder *d, const st_decode_options *o, sot
 static sotto_status run_prompt(st_decoder *d, sotto_error *err)
 {
     ST_TRY(check_abort(d, err));
-    d->engine.reset(d->engine.ctx);
-    for (int i = 0; i < d->n_initial; i++)
-        d->rows[i] = (st_row){d->initial[i], i, 0, i == d->sot_index || i == d->n_initial - 1};
+    d->engine.reset(d->engine.ctx, 0);
+    float *logits = d->logits;
+    for (int i = 0; i < d->n_initial; i++) {
+        const bool wanted = i == d->sot_index || i == d->n_initial - 1;
+        d->rows[i] = (st_row){d->initial[i], i, 0, wanted ? logits : NULL};
+        logits += wanted ? d->vocab->n_vocab : 0;
+    }
     const double before = st_time_now();
-    ST_TRY(d->engine.decode(d->engine.ctx, d->rows, d->n_initial, d->logits, err));
+    ST_TRY(d->engine.decode(d->engine.ctx, d->rows, d->n_initial, err));
     d->counters.prompt_s += st_time_now() - before;
     d->counters.n_prompt++;
     return SOTTO_OK;

@@ -1,7 +1,7 @@
 /* engine.h: what speech logic needs of a network. The real one is net.c; tests give a scripted one.
  *
- * Sequences are numbered 0 .. n_seq - 1; each has a self-attention cache of tokens at positions 0, 1, 2, ...
- * All rows of one decode() call attend to the window of the last encode(). */
+ * Windows are numbered 0 .. n_window - 1. Sequences [w * n_seq, (w + 1) * n_seq) belong to window w; each has a self-attention
+ * cache of tokens at positions 0, 1, 2, ... A row attends to what was encoded last in the window of its sequence. */
 #ifndef SOTTO_SRC_MODELS_WHISPER_ENGINE_H
 #define SOTTO_SRC_MODELS_WHISPER_ENGINE_H
 
@@ -11,21 +11,22 @@ typedef struct st_row {
     int32_t token;
     int32_t pos; /* the row's cell is written, then cells 0 .. pos of its sequence are attended to */
     int32_t seq;
-    bool want_logits;
+    float *logits; /* gets the row's logits [n_vocab]; NULL: they are not wanted */
 } st_row;
 
 typedef struct st_engine {
     void *ctx;
-    int n_vocab, n_text_ctx, n_seq;
-    /* Encode a window: log-mel [3000, n_mels] (time outermost) in the original's scaling, zero-padded. Fills the cross caches. */
-    sotto_status (*encode)(void *ctx, const float *log_mel, sotto_error *err);
-    /* Logits of the rows that want them, in row order, [n_want, n_vocab]. Rows of one sequence come in order of position. */
-    sotto_status (*decode)(void *ctx, const st_row *rows, int n_rows, float *logits, sotto_error *err);
+    int n_vocab, n_text_ctx, n_seq, n_window; /* n_seq: of one window */
+    /* Encode a window: log-mel [3000, n_mels] (time outermost) in the original's scaling, zero-padded. Fills the window's
+     * cross caches. */
+    sotto_status (*encode)(void *ctx, int window, const float *log_mel, sotto_error *err);
+    /* Any number of rows of any windows. Rows of one sequence come in order of position. */
+    sotto_status (*decode)(void *ctx, const st_row *rows, int n_rows, sotto_error *err);
     /* Make sequence dst[i] see the cells of src[i] at positions below `length`, all at once (a permutation with repeats);
-     * no data is copied. */
+     * no data is copied. All are of one window, and nothing else is read or written. */
     void (*reorder)(void *ctx, const int32_t *dst, const int32_t *src, int n, int length);
-    /* Forget the sequences' cells. */
-    void (*reset)(void *ctx);
+    /* Forget the cells of a window's sequences; nothing else is read or written. */
+    void (*reset)(void *ctx, int window);
 } st_engine;
 
 #endif

@@ -72,8 +72,8 @@ static sotto_tensor *encoder(const builder *b, const sotto_whisper_model *m, sot
     return norm(b, x, m->encoder_ln_w, m->encoder_ln_b);
 }
 
-sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int n_ctx, bool own_encoder,
-                             st_encode_graph *out, sotto_error *err)
+sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int window, int n_ctx,
+                             bool own_encoder, st_encode_graph *out, sotto_error *err)
 {
     ST_TRY(sotto_graph_create(own_encoder ? "encode" : "cross", &out->graph, err));
     sotto_graph *g = out->graph;
@@ -87,11 +87,12 @@ sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *cach
         const int64_t dim[2] = {b.d, n_ctx};
         out->input = x = sotto_graph_input(g, "encoder_output", SOTTO_F32, 2, dim);
     }
+    const int64_t first = (int64_t)window * m->h.n_audio_ctx; /* of the window's rows in the caches */
     for (int i = 0; i < m->h.n_text_layer; i++) {
         const st_attention_weights *w = &m->decoder[i].cross;
         sotto_tensor *kv = linear(&b, x, w->kv_w, w->kv_b, SOTTO_ACT_NONE, NULL); /* [n_ctx, 2 D] */
-        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_k[i]), 1, 0, n_ctx), part_of(&b, kv, 0));
-        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_v[i]), 1, 0, n_ctx), part_of(&b, kv, 1));
+        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_k[i]), 1, first, n_ctx), part_of(&b, kv, 0));
+        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_v[i]), 1, first, n_ctx), part_of(&b, kv, 1));
     }
     out->output = x;
     if (own_encoder)

@@ -6,8 +6,8 @@
 
 /* Keys and values of each decoder layer. D = state of the model. */
 typedef struct st_caches {
-    sotto_tensor **self_k, **self_v;   /* [n_cell, D] */
-    sotto_tensor **cross_k, **cross_v; /* [n_audio_ctx, D] */
+    sotto_tensor **self_k, **self_v;   /* [n_window * n_cell, D] */
+    sotto_tensor **cross_k, **cross_v; /* [n_window * n_audio_ctx, D] */
 } st_caches;
 
 typedef struct st_encode_graph {
@@ -16,9 +16,9 @@ typedef struct st_encode_graph {
     sotto_tensor *output; /* [n_ctx, D] */
 } st_encode_graph;
 
-/* From log-mel (or a given encoder output) to the cross caches. */
-sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int n_ctx, bool own_encoder,
-                             st_encode_graph *out, sotto_error *err);
+/* From log-mel (or a given encoder output) to the cross caches of a window. */
+sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int window, int n_ctx,
+                             bool own_encoder, st_encode_graph *out, sotto_error *err);
 
 typedef struct st_decode_graph {
     sotto_graph *graph;

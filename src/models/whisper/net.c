@@ -9,10 +9,23 @@
 #include "models/whisper/graphs.h"
 
 enum {
-    MAX_PLANS = 32,
-    PROMPT_STEP = 16, /* prompts longer than a few rows are padded to a multiple, so that few plans serve all lengths */
-    UNPADDED_ROWS = 16
+    MAX_PLANS = 40,
+    /* More than a few rows are padded to a multiple, so that few plans serve all numbers. */
+    UNPADDED_ROWS = 16,
+    PROMPT_STEP = 16,
+    /* With many windows the numbers vary more, and up to this many are steps, which are read often. */
+    BATCH_ROWS = 64,
+    BATCH_STEP = 8,
+    BATCH_PROMPT_STEP = 32,
+    BATCH_WANT_STEP = 8,
+    MAX_SEQUENCES = 16, /* of a window */
+    N_LISTS = 8         /* inputs with a number for each row, and the rows wanted */
 };
+
+typedef struct encode_plan {
+    sotto_plan *plan; /* NULL: not made yet */
+    st_encode_graph io;
+} encode_plan;
 
 typedef struct decode_plan {
     int n_rows, n_want;
@@ -28,10 +41,10 @@ struct st_net {
     sotto_store *self_store, *cross_store;
     st_caches caches;
     sotto_tensor **cache_tensors; /* the four arrays of st_caches in one block */
-    st_cells cells;
-    int n_seq, n_ctx;
-    sotto_plan *encode_plan;
-    st_encode_graph encode;
+    st_cells *cells;              /* [n_window] */
+    int n_seq, n_window, n_ctx;
+    encode_plan *encode; /* [n_window] */
+    int last_window;     /* of the last encode */
     bool encode_is_own;
     st_encode_outside outside;
     void *outside_user;
@@ -39,7 +52,7 @@ struct st_net {
     decode_plan plans[MAX_PLANS];
     int n_plans;
     uint64_t use;
-    int32_t *rows; /* scratch of inputs: 7 lists of rows_cap */
+    int32_t *rows; /* scratch of inputs: N_LISTS lists of rows_cap */
     int64_t rows_cap;
     sotto_run_options run;
     bool output_valid;
@@ -60,20 +73,29 @@ static sotto_status create_cache(st_net *net, const char *what, int64_t n_rows, 
     return SOTTO_OK;
 }
 
-static sotto_status build_encode(st_net *net, int n_ctx, bool own, sotto_error *err)
+static void free_encode(st_net *net)
 {
-    st_encode_graph e = {0};
-    sotto_plan *plan = NULL;
-    sotto_status status = st_graph_encode(net->m, &net->caches, n_ctx, own, &e, err);
+    for (int i = 0; net->encode && i < net->n_window; i++) {
+        sotto_plan_free(net->encode[i].plan);
+        net->encode[i].plan = NULL;
+    }
+}
+
+/* Plans differ in where they write. They share memory, as they never run at the same time. */
+static sotto_status build_encode(st_net *net, int window, int n_ctx, bool own, sotto_error *err)
+{
+    encode_plan e = {0};
+    sotto_status status = st_graph_encode(net->m, &net->caches, window, n_ctx, own, &e.io, err);
     if (status == SOTTO_OK)
-        status = sotto_plan_create_take(net->backend, net->arena, e.graph, &plan, err);
+        status = sotto_plan_create_take(net->backend, net->arena, e.io.graph, &e.plan, err);
     else
-        sotto_graph_free(e.graph);
+        sotto_graph_free(e.io.graph);
     if (status != SOTTO_OK)
         return status;
-    sotto_plan_free(net->encode_plan);
-    net->encode_plan = plan;
-    net->encode = e;
+    if (n_ctx != net->n_ctx || own != net->encode_is_own)
+        free_encode(net);
+    sotto_plan_free(net->encode[window].plan);
+    net->encode[window] = e;
     net->encode_is_own = own;
     net->n_ctx = n_ctx;
     net->output_valid = false;
@@ -83,7 +105,7 @@ static sotto_status build_encode(st_net *net, int n_ctx, bool own, sotto_error *
 static sotto_status build_decode(st_net *net, int n_rows, int n_want, decode_plan *out, sotto_error *err)
 {
     decode_plan p = {.n_rows = n_rows, .n_want = n_want};
-    sotto_status status = st_graph_decode(net->m, &net->caches, net->n_seq, n_rows, n_want, &p.io, err);
+    sotto_status status = st_graph_decode(net->m, &net->caches, net->n_window * net->n_seq, n_rows, n_want, &p.io, err);
     if (status == SOTTO_OK)
         status = sotto_plan_create_take(net->backend, net->arena, p.io.graph, &p.plan, err);
     else
@@ -116,32 +138,87 @@ static sotto_status plan_for(st_net *net, int n_rows, int n_want, decode_plan **
     return SOTTO_OK;
 }
 
+/* Rows of the plan that takes n. */
+static int padded_rows(const st_net *net, int n)
+{
+    if (n <= UNPADDED_ROWS)
+        return n;
+    const int step = net->n_window == 1 ? PROMPT_STEP : n <= BATCH_ROWS ? BATCH_STEP : BATCH_PROMPT_STEP;
+    return (n + step - 1) / step * step;
+}
+
+/* Logits of the plan that takes n_rows, of which n want some. */
+static int padded_want(const st_net *net, int n, int n_rows, int padded)
+{
+    if (n == 0)
+        return 1;
+    if (net->n_window == 1 || (n <= 2 && n < n_rows))
+        return n;
+    if (n == n_rows)
+        return padded;
+    const int want = (n + BATCH_WANT_STEP - 1) / BATCH_WANT_STEP * BATCH_WANT_STEP;
+    return want < padded ? want : padded;
+}
+
 /* Cells for the longest prompt, shared by all sequences, and a full half context of own tokens for each. */
 static int cell_count(const st_hparams *h, int n_seq)
 {
     return h->n_text_ctx + n_seq * (h->n_text_ctx / 2 + 1);
 }
 
+static sotto_status init_cells(st_net *net, int n_cell, sotto_error *err)
+{
+    net->cells = st_calloc((size_t)net->n_window, sizeof *net->cells);
+    bool made = net->cells != NULL;
+    for (int i = 0; made && i < net->n_window; i++)
+        made = st_cells_init(&net->cells[i], net->n_seq, net->m->h.n_text_ctx, i * n_cell, n_cell);
+    return made ? SOTTO_OK : st_fail_memory(err, (uint64_t)n_cell * 8, "the lists of the decoder's cache");
+}
+
+/* Caches and plans of n_window windows. */
 static sotto_status init(st_net *net, sotto_error *err)
 {
     const st_hparams *h = &net->m->h;
-    const int n_cell = cell_count(h, net->n_seq);
+    const int n_cell = cell_count(h, net->n_seq), n_all = net->n_window * net->n_seq;
     const size_t n_layer = (size_t)h->n_text_layer;
+    const int n_ctx = net->n_ctx > 0 ? net->n_ctx : h->n_audio_ctx;
     net->cache_tensors = st_calloc(4 * n_layer, sizeof *net->cache_tensors);
-    net->rows_cap = h->n_text_ctx + PROMPT_STEP;
-    net->rows = st_calloc(7 * (size_t)net->rows_cap, sizeof *net->rows);
-    if (!net->cache_tensors || !net->rows || !st_cells_init(&net->cells, net->n_seq, h->n_text_ctx, n_cell))
+    net->encode = st_calloc((size_t)net->n_window, sizeof *net->encode);
+    net->rows_cap = h->n_text_ctx + BATCH_PROMPT_STEP;
+    net->rows = st_calloc(N_LISTS * (size_t)net->rows_cap, sizeof *net->rows);
+    if (!net->cache_tensors || !net->encode || !net->rows)
         return st_fail_memory(err, 4 * n_layer * sizeof *net->cache_tensors, "the lists of the decoder's cache");
+    ST_TRY(init_cells(net, n_cell, err));
     net->caches = (st_caches){net->cache_tensors, net->cache_tensors + n_layer, net->cache_tensors + 2 * n_layer,
                               net->cache_tensors + 3 * n_layer};
-    ST_TRY(create_cache(net, "self", n_cell, &net->self_store, net->caches.self_k, net->caches.self_v, err));
-    ST_TRY(create_cache(net, "cross", h->n_audio_ctx, &net->cross_store, net->caches.cross_k, net->caches.cross_v, err));
+    ST_TRY(create_cache(net, "self", (int64_t)net->n_window * n_cell, &net->self_store, net->caches.self_k,
+                        net->caches.self_v, err));
+    ST_TRY(create_cache(net, "cross", (int64_t)net->n_window * h->n_audio_ctx, &net->cross_store, net->caches.cross_k,
+                        net->caches.cross_v, err));
     /* a dry run: plans of the largest graphs are made, and with them all sizes known, before memory is taken */
-    ST_TRY(build_encode(net, h->n_audio_ctx, true, err));
+    ST_TRY(build_encode(net, 0, n_ctx, net->outside == NULL, err));
     decode_plan *step;
     ST_TRY(plan_for(net, net->n_seq, net->n_seq, &step, err));
+    const int n_most = padded_rows(net, n_all < h->n_text_ctx ? n_all : h->n_text_ctx);
+    if (net->n_window > 1)
+        ST_TRY(plan_for(net, n_most, n_most, &step, err));
     ST_TRY(sotto_store_allocate(net->self_store, err));
     return sotto_store_allocate(net->cross_store, err);
+}
+
+static void release(st_net *net)
+{
+    for (int i = 0; i < net->n_plans; i++)
+        sotto_plan_free(net->plans[i].plan);
+    free_encode(net);
+    sotto_store_free(net->self_store);
+    sotto_store_free(net->cross_store);
+    for (int i = 0; net->cells && i < net->n_window; i++)
+        st_cells_free(&net->cells[i]);
+    st_free(net->cells);
+    st_free(net->encode);
+    st_free(net->cache_tensors);
+    st_free(net->rows);
 }
 
 sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena, int n_seq,
@@ -155,6 +232,7 @@ sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *back
     net->backend = backend;
     net->arena = arena;
     net->n_seq = n_seq;
+    net->n_window = 1;
     const sotto_status status = init(net, err);
     if (status != SOTTO_OK) {
         st_net_free(net);
@@ -168,17 +246,38 @@ void st_net_free(st_net *net)
 {
     if (!net)
         return;
-    for (int i = 0; i < net->n_plans; i++)
-        sotto_plan_free(net->plans[i].plan);
-    sotto_plan_free(net->encode_plan);
-    sotto_store_free(net->self_store);
-    sotto_store_free(net->cross_store);
-    st_cells_free(&net->cells);
-    st_free(net->cache_tensors);
-    st_free(net->rows);
+    release(net);
     st_free(net->outside_mel);
     st_free(net->outside_out);
     st_free(net);
+}
+
+sotto_status st_net_set_windows(st_net *net, int n, sotto_error *err)
+{
+    if (n == net->n_window)
+        return SOTTO_OK;
+    st_net *next = st_calloc(1, sizeof *next);
+    if (!next)
+        return st_fail_memory(err, sizeof *next, "a network's state");
+    *next = (st_net){.m = net->m,
+                     .backend = net->backend,
+                     .arena = net->arena,
+                     .n_seq = net->n_seq,
+                     .n_window = n,
+                     .n_ctx = net->n_ctx,
+                     .outside = net->outside,
+                     .outside_user = net->outside_user,
+                     .outside_mel = net->outside_mel,
+                     .outside_out = net->outside_out,
+                     .run = net->run};
+    const sotto_status status = init(next, err);
+    if (status == SOTTO_OK) {
+        release(net);
+        *net = *next;
+    } else
+        release(next);
+    st_free(next);
+    return status;
 }
 
 void st_net_set_run_options(st_net *net, const sotto_run_options *run)
@@ -191,7 +290,7 @@ sotto_status st_net_set_audio_ctx(st_net *net, int n_ctx, sotto_error *err)
     const bool own = net->outside == NULL;
     if (n_ctx == net->n_ctx && own == net->encode_is_own)
         return SOTTO_OK;
-    return build_encode(net, n_ctx, own, err);
+    return build_encode(net, 0, n_ctx, own, err);
 }
 
 void st_net_set_encoder(st_net *net, st_encode_outside encode, void *user)
@@ -204,7 +303,7 @@ st_net_bytes st_net_get_bytes(const st_net *net)
 {
     st_net_bytes b = {.self_cache = sotto_store_bytes(net->self_store),
                       .cross_cache = sotto_store_bytes(net->cross_store),
-                      .encode = sotto_plan_bytes(net->encode_plan)};
+                      .encode = sotto_plan_bytes(net->encode[0].plan)};
     for (int i = 0; i < net->n_plans; i++) {
         const uint64_t n = sotto_plan_bytes(net->plans[i].plan);
         b.decode = n > b.decode ? n : b.decode;
@@ -215,7 +314,7 @@ st_net_bytes st_net_get_bytes(const st_net *net)
 const sotto_plan *st_net_plan(const st_net *net, const char *name)
 {
     if (strcmp(name, "encode") == 0)
-        return net->encode_plan;
+        return net->encode[0].plan;
     return strcmp(name, "decode") == 0 ? net->plans[0].plan : NULL; /* the first was made for all sequences */
 }
 
@@ -224,11 +323,12 @@ sotto_status st_net_encoder_output(st_net *net, float *out, sotto_error *err)
     if (!net->output_valid || !net->encode_is_own)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "the encoder's output is gone: ask right after encoding");
     const size_t bytes = (size_t)net->n_ctx * (size_t)net->m->h.n_audio_state * sizeof *out;
-    return sotto_plan_get(net->encode_plan, net->encode.output, 0, out, bytes, err);
+    const encode_plan *e = &net->encode[net->last_window];
+    return sotto_plan_get(e->plan, e->io.output, 0, out, bytes, err);
 }
 
 /* The caller's encoder gets the window as the original lays it out, [n_mels, 3000], and gives [n_audio_ctx, D]. */
-static sotto_status encode_outside(st_net *net, const float *log_mel, sotto_error *err)
+static sotto_status encode_outside(st_net *net, const encode_plan *e, const float *log_mel, sotto_error *err)
 {
     const st_hparams *h = &net->m->h;
     const size_t n_mel = (size_t)h->n_mels * ST_WINDOW_FRAMES, n_out = (size_t)h->n_audio_ctx * (size_t)h->n_audio_state;
@@ -244,46 +344,58 @@ static sotto_status encode_outside(st_net *net, const float *log_mel, sotto_erro
                 log_mel[(size_t)f * (size_t)h->n_mels + (size_t)b];
     ST_TRY(net->outside(net->outside_user, net->outside_mel, h->n_mels, ST_WINDOW_FRAMES, net->outside_out, err));
     const size_t bytes = (size_t)net->n_ctx * (size_t)h->n_audio_state * sizeof(float);
-    return sotto_plan_set(net->encode_plan, net->encode.input, 0, net->outside_out, bytes, err);
+    return sotto_plan_set(e->plan, e->io.input, 0, net->outside_out, bytes, err);
 }
 
-static sotto_status encode(void *ctx, const float *log_mel, sotto_error *err)
+static sotto_status encode(void *ctx, int window, const float *log_mel, sotto_error *err)
 {
     st_net *net = ctx;
+    if (window < 0 || window >= net->n_window)
+        return st_fail(err, SOTTO_E_INTERNAL, "encode: window %d, expected 0 to %d", window, net->n_window - 1);
     ST_TRY(st_net_set_audio_ctx(net, net->n_ctx, err)); /* the encoder may have been replaced */
+    if (!net->encode[window].plan)
+        ST_TRY(build_encode(net, window, net->n_ctx, net->encode_is_own, err));
+    const encode_plan *e = &net->encode[window];
     if (net->encode_is_own) {
         const size_t bytes = 2 * (size_t)net->n_ctx * (size_t)net->m->h.n_mels * sizeof *log_mel;
-        ST_TRY(sotto_plan_set(net->encode_plan, net->encode.input, 0, log_mel, bytes, err));
+        ST_TRY(sotto_plan_set(e->plan, e->io.input, 0, log_mel, bytes, err));
     } else
-        ST_TRY(encode_outside(net, log_mel, err));
-    ST_TRY(sotto_plan_run(net->encode_plan, &net->run, err));
+        ST_TRY(encode_outside(net, e, log_mel, err));
+    ST_TRY(sotto_plan_run(e->plan, &net->run, err));
+    net->last_window = window;
     net->output_valid = true;
     return SOTTO_OK;
 }
 
 typedef struct row_lists {
-    int32_t *token, *position, *cell, *sequence, *n_kv, *cross_n, *want;
+    int32_t *token, *position, *cell, *sequence, *n_kv, *cross_base, *cross_n, *want;
 } row_lists;
 
 static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, const row_lists *in, int *n_want,
                                sotto_error *err)
 {
+    const int n_all = net->n_window * net->n_seq;
     *n_want = 0;
     for (int i = 0; i < n_rows; i++) {
         const st_row *r = &rows[i];
-        const int32_t cell = st_cells_put(&net->cells, r->seq, r->pos);
+        if (r->seq < 0 || r->seq >= n_all)
+            return st_fail(err, SOTTO_E_INTERNAL, "decoder cache: sequence %d of %d", (int)r->seq, n_all);
+        const int window = r->seq / net->n_seq;
+        st_cells *cells = &net->cells[window];
+        const int32_t cell = st_cells_put(cells, r->seq % net->n_seq, r->pos);
         if (cell < 0)
             return st_fail(
                 err,
                 SOTTO_E_INTERNAL, "decoder cache: no cell for position %d of sequence %d (%d positions, %d sequences, %d of %d cells free)",
-                (int)r->pos, (int)r->seq, net->cells.n_ctx, net->n_seq, net->cells.n_unused, net->cells.n_cell);
+                (int)r->pos, (int)r->seq, cells->n_ctx, n_all, cells->n_unused, cells->n_cell);
         in->token[i] = r->token;
         in->position[i] = r->pos;
         in->cell[i] = cell;
         in->sequence[i] = r->seq;
         in->n_kv[i] = r->pos + 1;
+        in->cross_base[i] = window * net->m->h.n_audio_ctx;
         in->cross_n[i] = net->n_ctx;
-        if (r->want_logits)
+        if (r->logits)
             in->want[(*n_want)++] = i;
     }
     return SOTTO_OK;
@@ -294,7 +406,7 @@ static void pad_lists(const row_lists *in, int from, int to)
     for (int i = from; i < to; i++) {
         in->token[i] = in->position[i] = in->sequence[i] = 0;
         in->cell[i] = -1;
-        in->n_kv[i] = in->cross_n[i] = 0;
+        in->n_kv[i] = in->cross_base[i] = in->cross_n[i] = 0;
     }
 }
 
@@ -305,59 +417,76 @@ static sotto_status set_lists(st_net *net, const decode_plan *p, const row_lists
     const struct {
         sotto_tensor *t;
         const int32_t *data;
-    } rows[] = {{io->token, in->token},       {io->position, in->position}, {io->cell, in->cell},
-                {io->sequence, in->sequence}, {io->n_kv, in->n_kv},         {io->cross_n, in->cross_n}};
+    } rows[] = {{io->token, in->token},          {io->position, in->position}, {io->cell, in->cell},
+                {io->sequence, in->sequence},    {io->n_kv, in->n_kv},         {io->cross_n, in->cross_n},
+                {io->cross_base, in->cross_base}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ST_TRY(sotto_plan_set(p->plan, rows[i].t, 0, rows[i].data, bytes, err));
-    /* cross attention: every row starts at the first key; the padding rows' sequence numbers are zero as well */
-    memset(in->position, 0, bytes);
-    ST_TRY(sotto_plan_set(p->plan, io->cross_base, 0, in->position, bytes, err));
-    const size_t list = (size_t)net->n_seq * (size_t)net->cells.n_ctx * sizeof(int32_t);
-    ST_TRY(sotto_plan_set(p->plan, io->list, 0, net->cells.list, list, err));
+    const size_t list = (size_t)net->n_seq * (size_t)net->m->h.n_text_ctx * sizeof(int32_t);
+    for (int w = 0; w < net->n_window; w++)
+        ST_TRY(sotto_plan_set(p->plan, io->list, (size_t)w * list, net->cells[w].list, list, err));
     if (io->want)
         ST_TRY(sotto_plan_set(p->plan, io->want, 0, in->want, (size_t)p->n_want * sizeof(int32_t), err));
     return SOTTO_OK;
 }
 
-static sotto_status decode(void *ctx, const st_row *rows, int n_rows, float *logits, sotto_error *err)
+/* At most as many rows as there are positions, so that memory does not depend on the number of windows that are prompted. */
+static sotto_status decode_piece(st_net *net, const st_row *rows, int n_rows, sotto_error *err)
 {
-    st_net *net = ctx;
-    if (n_rows < 1 || n_rows > net->rows_cap - PROMPT_STEP)
-        return st_fail(err, SOTTO_E_ARGUMENT, "decode: %d rows, expected 1 to %lld", n_rows,
-                       (long long)net->rows_cap - PROMPT_STEP);
-    int32_t *at[7];
-    for (int i = 0; i < 7; i++)
+    int32_t *at[N_LISTS];
+    for (int i = 0; i < N_LISTS; i++)
         at[i] = net->rows + i * net->rows_cap;
-    const row_lists in = {at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
+    const row_lists in = {at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]};
     int n_want;
     ST_TRY(fill_lists(net, rows, n_rows, &in, &n_want, err));
-    int padded = n_rows;
-    if (n_rows > UNPADDED_ROWS)
-        padded = (n_rows + PROMPT_STEP - 1) / PROMPT_STEP * PROMPT_STEP;
+    const int padded = padded_rows(net, n_rows), want = padded_want(net, n_want, n_rows, padded);
     pad_lists(&in, n_rows, padded);
-    if (n_want == 0)
-        in.want[0] = n_rows - 1;
+    for (int i = n_want; i < want; i++)
+        in.want[i] = n_rows - 1;
     decode_plan *p;
-    ST_TRY(plan_for(net, padded, n_want > 0 ? n_want : 1, &p, err));
+    ST_TRY(plan_for(net, padded, want, &p, err));
     ST_TRY(set_lists(net, p, &in, err));
     net->output_valid = false;
     ST_TRY(sotto_plan_run(p->plan, &net->run, err));
-    const size_t bytes = (size_t)n_want * (size_t)net->m->h.n_vocab * sizeof *logits;
-    if (n_want > 0)
-        ST_TRY(sotto_plan_get(p->plan, p->io.logits, 0, logits, bytes, err));
+    const size_t bytes = (size_t)net->m->h.n_vocab * sizeof(float);
+    for (int i = 0; i < n_want; i++) {
+        const size_t row = (size_t)(p->io.want ? i : in.want[i]);
+        ST_TRY(sotto_plan_get(p->plan, p->io.logits, row * bytes, rows[in.want[i]].logits, bytes, err));
+    }
+    return SOTTO_OK;
+}
+
+static sotto_status decode(void *ctx, const st_row *rows, int n_rows, sotto_error *err)
+{
+    st_net *net = ctx;
+    const int most = net->m->h.n_text_ctx;
+    if (n_rows < 1 || n_rows > net->n_window * most)
+        return st_fail(err, SOTTO_E_ARGUMENT, "decode: %d rows, expected 1 to %d", n_rows, net->n_window * most);
+    for (int i = 0; i < n_rows; i += most)
+        ST_TRY(decode_piece(net, rows + i, n_rows - i < most ? n_rows - i : most, err));
     return SOTTO_OK;
 }
 
 static void reorder(void *ctx, const int32_t *dst, const int32_t *src, int n, int length)
 {
     st_net *net = ctx;
-    st_cells_reorder(&net->cells, dst, src, n, length);
+    int32_t to[MAX_SEQUENCES], from[MAX_SEQUENCES];
+    n = n < MAX_SEQUENCES ? n : MAX_SEQUENCES;
+    if (n < 1 || dst[0] < 0 || dst[0] >= net->n_window * net->n_seq)
+        return;
+    const int window = dst[0] / net->n_seq;
+    for (int i = 0; i < n; i++) {
+        to[i] = dst[i] - window * net->n_seq;
+        from[i] = src[i] - window * net->n_seq;
+    }
+    st_cells_reorder(&net->cells[window], to, from, n, length);
 }
 
-static void reset(void *ctx)
+static void reset(void *ctx, int window)
 {
     st_net *net = ctx;
-    st_cells_reset(&net->cells);
+    if (window >= 0 && window < net->n_window)
+        st_cells_reset(&net->cells[window]);
 }
 
 st_engine st_net_engine(st_net *net)
@@ -366,6 +495,7 @@ st_engine st_net_engine(st_net *net)
                        .n_vocab = net->m->h.n_vocab,
                        .n_text_ctx = net->m->h.n_text_ctx,
                        .n_seq = net->n_seq,
+                       .n_window = net->n_window,
                        .encode = encode,
                        .decode = decode,
                        .reorder = reorder,

@@ -2,7 +2,7 @@
  *
  * The self-attention cache is a pool of cells, one per token kept, [n_cell, D] for keys and for values in each layer. A
  * sequence is a list of cell numbers. Making a beam from another copies its list and counts the shared cells; no key or
- * value moves. */
+ * value moves. With several windows each has its own cells, in one tensor, so that rows of all of them are one product. */
 #ifndef SOTTO_SRC_MODELS_WHISPER_NET_H
 #define SOTTO_SRC_MODELS_WHISPER_NET_H
 
@@ -14,7 +14,7 @@ typedef struct st_net st_net;
 typedef sotto_status (*st_encode_outside)(void *user, const float *log_mel, int n_mels, int n_frames, float *out,
                                           sotto_error *err);
 
-/* Caches for n_seq sequences. All sizes are known (st_net_bytes) before the first byte of cache is allocated. */
+/* Caches for one window of n_seq sequences. All sizes are known (st_net_bytes) before the first byte of cache is allocated. */
 sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena, int n_seq,
                            st_net **out, sotto_error *err);
 void st_net_free(st_net *net);
@@ -22,6 +22,8 @@ void st_net_free(st_net *net);
 st_engine st_net_engine(st_net *net);
 /* Used for every later run; copied. */
 void st_net_set_run_options(st_net *net, const sotto_run_options *run);
+/* Caches for n windows from now on, all empty; what there was stays when this fails. */
+sotto_status st_net_set_windows(st_net *net, int n, sotto_error *err);
 /* Encoder positions of the coming windows, 1 .. n_audio_ctx. */
 sotto_status st_net_set_audio_ctx(st_net *net, int n_ctx, sotto_error *err);
 /* NULL: the own encoder. */

@@ -20,7 +20,7 @@ typedef struct transfer {
     const char *part;
     curl_off_t resumed; /* bytes that were there before */
     curl_off_t received;
-    bool write_failed, judged, restart;
+    bool write_failed, judged, unresolved;
     char linked_hash[65]; /* stated by Hugging Face for its large files */
     cli_progress progress;
 } transfer;
@@ -213,6 +213,7 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
         *again = true;
     } else {
         *again = may_pass(code, http);
+        t->unresolved = code == CURLE_COULDNT_RESOLVE_HOST;
     }
     return cli_fail(err, http == 404 ? SOTTO_E_NOT_FOUND : SOTTO_E_IO, "%s: %s", r->url,
                     message[0] ? message : curl_easy_strerror(code));
@@ -236,7 +237,7 @@ static bool check_hash(const cli_fetch *r, const char *part, const transfer *t, 
 
 static bool fetch_whole(const cli_fetch *r, const char *part, sotto_error *err)
 {
-    bool was_resumed = size_of(part) > 0;
+    bool was_resumed = size_of(part) > 0, reached = false;
     int tries = 0;
     for (int n = 0; n < MAX_CONNECTIONS; n++) {
         transfer t = {.progress = cli_progress_start(strrchr(r->path, '/') ? strrchr(r->path, '/') + 1 : r->path,
@@ -256,7 +257,8 @@ static bool fetch_whole(const cli_fetch *r, const char *part, sotto_error *err)
                 cli_say(NULL, "the part that was there before does not fit; starting again");
             continue;
         }
-        if (ok || !again)
+        reached = reached || t.received > 0;
+        if (ok || !again || (t.unresolved && !reached)) /* a name that is unknown from the start stays so */
             return false;
         tries = t.received > 0 ? 1 : tries + 1;
         if (tries >= MAX_TRIES)
@@ -309,7 +311,7 @@ bool cli_fetch_page(const char *url, const char *accept, cli_text *out, char **f
             return true;
         if (cli_interrupted())
             return cli_fail(err, SOTTO_E_ABORTED, "interrupted");
-        if (tries >= 4 || !may_pass(code, http))
+        if (tries >= 4 || !may_pass(code, http) || code == CURLE_COULDNT_RESOLVE_HOST)
             return cli_fail(err, http == 404 ? SOTTO_E_NOT_FOUND : SOTTO_E_IO, "%s: %s", url,
                             message[0] ? message : curl_easy_strerror(code));
         pause_for(0.25 * (double)(1 << (tries - 1)));

@@ -140,6 +140,17 @@ def missing(c):
         c.equal(os.listdir(c.path("out")), [], "files left")
 
 
+def unknown_host(c):
+    """Found out at once, without waiting for a name that nobody knows."""
+    off = {name: "" for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")}
+    r = c.run("get", "--url", "http://sotto.invalid/model.bin", "--output", "out", env=off)
+    c.equal(r.code, 1, "exit")
+    c.match(r.err, "sotto.invalid", "stderr")
+    c.check("trying again" not in r.err, "tried again: " + r.err)
+    r = c.run("get", "tiny.en", "--output", "out", env={**off, "PIP_INDEX_URL": "http://sotto.invalid/simple"})
+    c.equal(r.code, 1, "exit")
+
+
 def nobody_listens(c):
     r = c.run("get", "--url", "ftp://127.0.0.1/model.bin", "--output", "out")
     c.equal(r.code, 1, "exit")
@@ -247,7 +258,7 @@ def destination(c):
 
 
 CASES = [plain, resume, resume_without_ranges, resume_of_another_file, resume_when_complete, disconnects, busy, moved, wrong_hash,
-         hash_stated_by_server, no_hash_known, missing, nobody_listens, packages, pip_configuration, hugging_face, together,
+         hash_stated_by_server, no_hash_known, missing, unknown_host, nobody_listens, packages, pip_configuration, hugging_face, together,
          together_one_file, waiting_can_be_interrupted, failed_get_is_no_model, destination]
 
 

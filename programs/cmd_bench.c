@@ -21,7 +21,8 @@ typedef struct bench_args {
 static const cli_option options[] = {
     {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL,
      "model: a name in ./models or the cache, or a path"},
-    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL, "0 = as many as there are cores"},
+    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
+     "threads; 0 = one for each core; at most two for each core are used"},
     {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
     {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni neon",

@@ -161,6 +161,11 @@ static int run(void *args, const cli_list *inputs)
     char *path = cli_model_path(inputs->item[0], NULL, &err);
     int status = CLI_FAILED;
     cli_signals_install();
+    if (strcmp(inputs->item[1], "-") == 0 || !*inputs->item[1]) {
+        free(path);
+        return cli_usage(&cmd_convert, "OUT is \"%s\", but a model goes to a file: name one (./- for a file called -)",
+                         inputs->item[1]);
+    }
     if (!path) {
         cli_say(NULL, "%s", err.text);
     } else if (sotto_model_file_open(path, &f, &err) == SOTTO_OK) {

@@ -217,6 +217,8 @@ static int run(void *args, const cli_list *inputs)
     for (size_t i = 0; i < inputs->count; i++)
         if (!cli_catalog_find(inputs->item[i]))
             return cli_usage(&cmd_get, "unknown name \"%s\" (see sotto get --list)", inputs->item[i]);
+    if (a->output && (!*a->output || strcmp(a->output, "-") == 0))
+        return cli_usage(&cmd_get, "--output: \"%s\" is not the name of a folder (./- for one called -)", a->output);
     cli_signals_install();
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int status = CLI_OK;

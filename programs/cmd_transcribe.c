@@ -87,7 +87,11 @@ static char *output_path(const job *j, const char *input, const cli_writer *w)
 static int plan_outputs(const cli_command *command, job *j)
 {
     const transcribe_args *a = j->args;
-    const bool to_stdout = a->output_file ? strcmp(a->output_file, "-") == 0 : !a->output_dir;
+    const char *where = a->output_file ? a->output_file : a->output_dir;
+    const bool to_stdout = !where || strcmp(where, "-") == 0;
+    if (where && !*where)
+        return cli_usage(command, "--output-%s is empty: name a %s", a->output_file ? "file" : "dir",
+                         a->output_file ? "file" : "folder");
     if (a->output_file && j->inputs->count > 1)
         return cli_usage(command, "--output-file names the output of one input, but there are %zu: use --output-dir",
                          j->inputs->count);
@@ -98,6 +102,9 @@ static int plan_outputs(const cli_command *command, job *j)
     if (!to_stdout && j->n_formats == 0)
         j->formats[j->n_formats++] = &cli_writer_txt;
     j->live = to_stdout && j->n_formats == 0;
+    for (size_t i = 0; i < j->inputs->count; i++)
+        if (!*j->inputs->item[i])
+            return cli_usage(command, "the name of an input is empty");
     const size_t n = j->inputs->count * j->n_formats;
     j->paths = calloc(n + 1, sizeof *j->paths);
     if (!j->paths)
@@ -251,7 +258,10 @@ static sotto_status hear(job *j, st_audio *audio, sotto_error *err)
 {
     /* A recording that is there as a whole is normalised as the original does, with its loudest frame known before. */
     sotto_whisper_set_lookahead(j->session, st_audio_is_file(audio) ? LOOKAHEAD_S : 0);
+    const bool quiet = j->log.quiet;
+    j->log.quiet = true; /* what is to be said about the options was said when the model was loaded */
     sotto_status status = sotto_whisper_begin(j->session, &j->options, err);
+    j->log.quiet = quiet;
     float *block = malloc(BLOCK * sizeof *block);
     if (!block) {
         cli_fail(err, SOTTO_E_MEMORY, "out of memory");
@@ -306,6 +316,7 @@ static void do_input(job *j, size_t i)
     const char *input = j->inputs->item[i];
     sotto_error err = {0};
     st_audio *audio = NULL;
+    j->log.last[0] = 0;
     const sotto_logger logger = cli_logger(&j->log);
     sotto_status status = st_audio_open(input, j->args->raw, &logger, &audio, &err);
     if (status == SOTTO_OK) {
@@ -404,7 +415,8 @@ static int check(const cli_command *command, job *j, int32_t **suppress)
         status = read_formats(command, j);
     if (status == CLI_OK)
         status = plan_outputs(command, j);
-    if (status == CLI_OK && j->args->output_dir && !cli_make_folders(j->args->output_dir, &err)) {
+    if (status == CLI_OK && j->args->output_dir && strcmp(j->args->output_dir, "-") != 0 &&
+        !cli_make_folders(j->args->output_dir, &err)) {
         cli_say(NULL, "%s", err.text);
         status = CLI_FAILED;
     }

@@ -31,8 +31,8 @@ _sotto()
             '--translate[same as --task translate]' \
             '--detect-language[print the language and its probability, then stop]' \
             '--format[txt srt vtt lrc csv tsv json json-full, separated by commas; all = txt,vtt,srt,tsv,json]:value:_files' \
-            '--output-dir[write DIR/<input'\''s name>.<format>]:value:_files' \
-            '--output-file[write BASE.<format> (one input); - is stdout]:value:_files' \
+            '--output-dir[write DIR/<input'\''s name>.<format>; - is standard output]:value:_files' \
+            '--output-file[write BASE.<format> (one input); - is standard output]:value:_files' \
             '--output-txt[same as -f txt]' \
             '--output-srt[same as -f srt]' \
             '--output-vtt[same as -f vtt]' \
@@ -42,7 +42,7 @@ _sotto()
             '--output-json-full[same as -f json-full]' \
             '--no-timestamps[print plain text, one line a segment (decoding stays the same)]' \
             '--without-timestamps[ask the model for text only; a segment is then a whole window]' \
-            '--threads[0 = as many as there are cores; of more, twice the cores are used]:value:_files' \
+            '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \
             '--no-gpu[accepted\: this version computes on the CPU]' \
@@ -54,14 +54,14 @@ _sotto()
             '--best-of[candidates at higher temperatures]:value:_files' \
             '--patience[beam search ends with beam-size * X finished beams]:value:_files' \
             '--length-penalty[exponent of the length penalty; below 0 = divide by the length]:value:_files' \
-            '--temperature[first temperature]:value:_files' \
-            '--temperature-inc[step up when a window fails the thresholds]:value:_files' \
+            '--temperature[first temperature, 0 to 2]:value:_files' \
+            '--temperature-inc[step up to 1 when a window fails the thresholds; 0 or 0.01 to 2]:value:_files' \
             '--no-fallback[same as --temperature-inc 0]' \
             '--compression-ratio-threshold[a window fails above (repetition), or off]:value:_files' \
             '--logprob-thold[a window fails below this average log-probability, or off]:value:_files' \
             '--no-speech-thold[a failed window above this probability of no speech is silence, or off]:value:_files' \
-            '--max-tokens[tokens decoded at once in a window; 0 = the model'\''s limit]:value:_files' \
-            '--max-initial-timestamp[a window'\''s first segment begins within so many seconds, or off]:value:_files' \
+            '--max-tokens[longer segments are split, nothing is lost; 0 = no limit; up to 224]:value:_files' \
+            '--max-initial-timestamp[a window'\''s first segment begins within so many seconds (0 to 30), or off]:value:_files' \
             '--seed[of sampling at temperatures above 0]:value:_files' \
             '--prompt[text that comes before the recording]:value:_files' \
             '--carry-initial-prompt[the prompt before every window]' \
@@ -109,7 +109,7 @@ _sotto()
     bench)
         _arguments \
             '--model[model\: a name in ./models or the cache, or a path]:value:_files' \
-            '--threads[0 = as many as there are cores]:value:_files' \
+            '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
             '--runs[the median is printed; one more run warms up]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \

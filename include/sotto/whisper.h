@@ -98,8 +98,8 @@ typedef struct sotto_whisper_options {
     int best_of;           /* candidates when sampling, 1 .. 16. Default 5 */
     float patience;        /* beam search goes on until round(beam_size * patience) are finished. Default 1 */
     float length_penalty;  /* alpha of Google NMT's penalty; negative = divide by the length. Default -1 */
-    float temperature;     /* first of the ladder. Default 0 */
-    float temperature_inc; /* step up to 1.0 on failure; 0 = no fallback. Default 0.2 */
+    float temperature;     /* first of the ladder, 0 .. 2. Default 0 */
+    float temperature_inc; /* step up to 1.0 on failure, 0.01 .. 2; 0 = no fallback. Default 0.2 */
     uint64_t seed;         /* same seed, same text. Default 0 */
     float compression_ratio_threshold; /* fail above; NAN = off. Default 2.4 */
     float logprob_threshold;           /* fail below; NAN = off. Default -1 */
@@ -109,7 +109,7 @@ typedef struct sotto_whisper_options {
     bool suppress_non_speech; /* the original's list of symbols. Default true */
     const int32_t *suppress_tokens; /* more ids; n_suppress_tokens of them; copied */
     int n_suppress_tokens;
-    float max_initial_timestamp; /* seconds; negative = off. Default 1.0 */
+    float max_initial_timestamp; /* seconds, up to 30; negative = off. Default 1.0 */
 
     /* Context */
     const char *initial_prompt;      /* NULL = none; its last n_text_ctx / 2 - 1 tokens are used */

@@ -132,9 +132,12 @@ void cli_say(cli_progress *progress, const char *fmt, ...)
 
 static void log_write(void *user, sotto_log_level level, const char *text)
 {
-    const cli_log *log = user;
+    cli_log *log = user;
     if (log->quiet || (level < SOTTO_LOG_WARNING && !log->debug))
         return;
+    if (strncmp(log->last, text, sizeof log->last - 1) == 0)
+        return;
+    snprintf(log->last, sizeof log->last, "%s", text);
     cli_say(log->progress, "%s%s", level == SOTTO_LOG_WARNING ? "warning: " : "", text);
 }
 

@@ -29,6 +29,7 @@ void cli_progress_clear(cli_progress *p);
 typedef struct cli_log {
     bool quiet, debug;
     cli_progress *progress; /* cleared before a line is written; may be NULL */
+    char last[200];         /* the same again is not said twice */
 } cli_log;
 sotto_logger cli_logger(cli_log *log);
 /* "sotto: ..." on standard error; errors are shown also when quiet. */

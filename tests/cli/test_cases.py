@@ -234,6 +234,23 @@ def what_is_no_file_is_written_in_place(c):
     c.check(stat.S_ISCHR(os.lstat(c.path("null.txt")).st_mode), "the device was replaced")
 
 
+def output_to_a_dash(c):
+    """As a folder's name it is standard output, as everywhere."""
+    want = good(c, "-f", "srt", "noise.wav").out
+    c.equal(good(c, "-f", "srt", "-o", "-", "noise.wav").out, want, "-o -")
+    c.check(not c.exists("-"), "a folder called -")
+
+
+def said_once(c):
+    r = good(c, "-tr", "-t", "1000", "--debug-mode", "noise.wav", "noise.wav", variant="english", quick=("-nf", "-bs", "1"))
+    for text in ("knows English only", "are used"):
+        c.equal(r.err.count(text), 1, "times of %r" % text)
+
+
+def temperatures_up_to_two(c):
+    good(c, "-tp", "2", "noise.wav")
+
+
 def memory_of_long_recordings(c):
     """Ten minutes from a pipe take as much memory as one; their samples alone would be 38 MB."""
     peak = []
@@ -246,7 +263,8 @@ def memory_of_long_recordings(c):
 CASES = [any_number_of_threads, any_number_of_beams, any_encoder_context, any_prompt, one_rule_for_languages,
          what_a_model_refuses_comes_before_audio, a_limit_of_tokens_loses_nothing, windows_of_time, several_inputs_are_as_alone,
          names_of_any_bytes, what_is_no_recording, what_is_no_model, numbers_that_are_none_are_an_error, slow_pipes,
-         outputs_that_cannot_be_written, what_is_no_file_is_written_in_place, memory_of_long_recordings]
+         outputs_that_cannot_be_written, what_is_no_file_is_written_in_place, output_to_a_dash, said_once, temperatures_up_to_two,
+         memory_of_long_recordings]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

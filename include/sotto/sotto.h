@@ -8,6 +8,7 @@
 #include "model.h"
 #include "quant.h"
 #include "tensor.h"
+#include "vad.h"
 #include "whisper.h"
 
 #endif

@@ -16,7 +16,7 @@ LAYERS = {
     "runtime": ({"base", "tensor", "quant", "reference", "runtime"}, PUBLIC_LOW | {"graph.h", "quant.h", "backend.h"}),
     "formats": ({"base", "tensor", "quant", "formats"}, PUBLIC_LOW | {"quant.h", "model.h"}),
     "models": ({"base", "tensor", "quant", "runtime", "formats", "models"},
-               PUBLIC_LOW | {"graph.h", "quant.h", "backend.h", "model.h", "whisper.h"}),
+               PUBLIC_LOW | {"graph.h", "quant.h", "backend.h", "model.h", "vad.h", "whisper.h"}),
     "audio": ({"base", "audio"}, {"base.h"}),
     "programs": ({"audio", "programs"}, None),
     "examples": (set(), None),

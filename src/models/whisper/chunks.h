@@ -18,6 +18,7 @@ typedef struct st_speech {
     const st_chunk *spans; /* that have ended, in order, not overlapping */
     int64_t n_spans;
     int64_t open;       /* first frame of a span that has not ended; negative: there is none */
+    int64_t reaches;    /* which ends at this frame or later */
     int64_t heard;      /* every span that begins before this frame is known */
     bool final;         /* there is no more audio */
     const float *level; /* how likely speech is, in each 512 samples (3.2 frames) */

@@ -9,7 +9,7 @@
 #ifndef SOTTO_WHISPER_H
 #define SOTTO_WHISPER_H
 
-#include "backend.h"
+#include "vad.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -116,6 +116,11 @@ typedef struct sotto_whisper_options {
     bool carry_initial_prompt;       /* before every window, not only the first */
     bool condition_on_previous_text; /* Default true; dropped after a window decoded above temperature 0.5 */
     int max_context;                 /* tokens of previous text, negative = n_text_ctx / 2 - 1 */
+
+    /* Speech only: what voice activity detection finds no speech in is not decoded, and windows begin and end in pauses.
+     * Times are those of the recording all the same. NULL = off; the model must outlive the session. */
+    const sotto_vad_model *vad;
+    sotto_vad_options vad_options;
 
     /* Callbacks, from the calling thread; all may be NULL. */
     void (*on_segment)(void *user, const sotto_whisper_segment *segment);       /* valid during the call */

@@ -57,7 +57,7 @@ sotto_status st_vad_spans_begin(st_vad_spans *s, const sotto_vad_options *option
         .pad = pad,
         .max_speech = o->max_speech_s * SOTTO_VAD_SAMPLE_RATE - SOTTO_VAD_CHUNK - 2.0 * (double)pad,
         .quiet = -1,
-        .open = {-1, -1},
+        .open = -1,
         .spans = s->spans,
         .cap = s->cap,
     };
@@ -93,8 +93,8 @@ static void settle_early(st_vad_spans *s, int64_t next)
 
 static void certain(st_vad_spans *s)
 {
-    if (s->open.first < 0)
-        s->open.first = settle(s, s->start);
+    if (s->open < 0)
+        s->open = settle(s, s->start);
 }
 
 /* ---- speech ---- */
@@ -104,8 +104,8 @@ static sotto_status emit(st_vad_spans *s, int64_t end, sotto_error *err)
     certain(s);
     if (!st_grow(&s->spans, &s->cap, s->n + 1, sizeof *s->spans))
         return st_fail_memory(err, (uint64_t)(s->n + 1) * sizeof *s->spans, "spans of speech");
-    s->spans[s->n++] = (st_vad_range){s->open.first, end};
-    s->open.first = -1;
+    s->spans[s->n++] = (st_vad_range){s->open, end};
+    s->open = -1;
     return SOTTO_OK;
 }
 
@@ -177,7 +177,7 @@ sotto_status st_vad_spans_finish(st_vad_spans *s, int64_t n_samples, sotto_error
     if (s->speaking && n_samples - s->start > s->min_speech)
         ST_TRY(emit(s, n_samples, err));
     be_silent(s);
-    s->open.first = -1;
+    s->open = -1;
     for (; s->n_final < s->n; s->n_final++) {
         const int64_t end = s->spans[s->n_final].end + s->pad;
         s->spans[s->n_final].end = end < n_samples ? end : n_samples;
@@ -187,7 +187,16 @@ sotto_status st_vad_spans_finish(st_vad_spans *s, int64_t n_samples, sotto_error
 
 int64_t st_vad_spans_open(const st_vad_spans *s)
 {
-    return s->n > s->n_final ? s->spans[s->n_final].first : s->open.first;
+    return s->n > s->n_final ? s->spans[s->n_final].first : s->open;
+}
+
+int64_t st_vad_spans_reaches(const st_vad_spans *s)
+{
+    if (s->n > s->n_final)
+        return s->spans[s->n_final].end;
+    if (s->pause.end > s->pause.first && s->max_speech < INFINITY) /* where it may be cut */
+        return s->pause.first;
+    return s->quiet >= 0 ? s->quiet : s->at;
 }
 
 int64_t st_vad_spans_heard(const st_vad_spans *s)

@@ -27,7 +27,7 @@ typedef struct st_vad_spans {
     /* spans */
     st_vad_range *spans; /* n_final that do not change any more, then perhaps one whose end is not widened yet */
     int64_t n, n_final, cap;
-    st_vad_range open; /* speech that is certain but has not ended: first is its widened start, or -1 */
+    int64_t open; /* widened start of the speech when it is certain to become a span, else -1 */
 } st_vad_spans;
 
 /* SOTTO_E_ARGUMENT with the field and its range. *s is zeroed or from an earlier call: spans are forgotten. */
@@ -39,6 +39,8 @@ sotto_status st_vad_spans_add(st_vad_spans *s, float probability, sotto_error *e
 sotto_status st_vad_spans_finish(st_vad_spans *s, int64_t n_samples, sotto_error *err);
 /* First sample of a span that has begun for certain and is not final, or -1. */
 int64_t st_vad_spans_open(const st_vad_spans *s);
+/* Which ends at this sample or later. */
+int64_t st_vad_spans_reaches(const st_vad_spans *s);
 /* No span that is neither final nor open begins before this sample. */
 int64_t st_vad_spans_heard(const st_vad_spans *s);
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "models/whisper/frontend.h"
+#include "models/whisper/listener.h"
 #include "models/whisper/longform.h"
 #include "models/whisper/net.h"
 
@@ -22,6 +23,7 @@ struct sotto_whisper_session {
     st_net *net;
     st_engine engine;
     st_longform *longform;
+    st_listener listener;
     sotto_run_options run;
     bool begun, finished; /* between begin and finish; a finished recording takes no more audio */
     double total_seconds;
@@ -204,6 +206,7 @@ void sotto_whisper_session_free(sotto_whisper_session *session)
     if (!session)
         return;
     st_longform_free(session->longform);
+    st_listener_free(&session->listener);
     st_net_free(session->net);
     st_frontend_free(session->frontend);
     sotto_arena_free(session->arena);
@@ -235,6 +238,9 @@ sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whi
     const sotto_whisper_options *o = options ? options : &defaults;
     session->begun = session->finished = false;
     ST_TRY(st_longform_begin(session->longform, o, err));
+    ST_TRY(st_listener_begin(&session->listener, o->vad, &o->vad_options, err));
+    if (o->vad)
+        st_longform_set_speech(session->longform, &session->listener.speech);
     const int n_audio_ctx = session->model->h.n_audio_ctx;
     ST_TRY(st_net_set_audio_ctx(session->net, o->audio_ctx > 0 ? o->audio_ctx : n_audio_ctx, err));
     st_frontend_reset(session->frontend);
@@ -261,11 +267,17 @@ static sotto_status end_on_failure(sotto_whisper_session *s, sotto_status status
     return status;
 }
 
+static sotto_status hear(sotto_whisper_session *s, const float *pcm, int64_t n, sotto_error *err)
+{
+    ST_TRY(st_frontend_feed(s->frontend, pcm, n, &s->run, err));
+    return st_listener_feed(&s->listener, pcm, n, err);
+}
+
 static sotto_status feed(sotto_whisper_session *s, const float *pcm, int64_t n, sotto_error *err)
 {
     while (n > 0) {
         const int64_t piece = n < FEED_SAMPLES ? n : FEED_SAMPLES;
-        ST_TRY(st_frontend_feed(s->frontend, pcm, piece, &s->run, err));
+        ST_TRY(hear(s, pcm, piece, err));
         ST_TRY(decode_ready(s, false, err));
         pcm += piece;
         n -= piece;
@@ -305,6 +317,8 @@ sotto_status sotto_whisper_finish(sotto_whisper_session *session, sotto_error *e
     const double start = st_time_now();
     session->finished = true;
     sotto_status status = st_frontend_finish(session->frontend, &session->run, err);
+    if (status == SOTTO_OK)
+        status = st_listener_finish(&session->listener, err);
     st_longform_set_duration(session->longform, sotto_whisper_duration(session));
     if (status == SOTTO_OK)
         status = decode_ready(session, true, err);
@@ -321,7 +335,7 @@ sotto_status sotto_whisper_transcribe(sotto_whisper_session *session, const floa
     ST_TRY(sotto_whisper_begin(session, options, err));
     st_longform_set_total(session->longform, n_samples / ST_HOP);
     const double start = st_time_now();
-    const sotto_status status = st_frontend_feed(session->frontend, pcm, n_samples, &session->run, err);
+    const sotto_status status = hear(session, pcm, n_samples, err);
     session->total_seconds += st_time_now() - start;
     return status == SOTTO_OK ? sotto_whisper_finish(session, err) : end_on_failure(session, status);
 }

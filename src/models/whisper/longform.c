@@ -9,7 +9,13 @@
 #include "models/whisper/options.h"
 #include "models/whisper/results.h"
 
-enum { WINDOW_FRAMES = 3000, FRAMES_PER_SECOND = 100, DEFAULT_AUDIO_CTX = 1500 };
+enum {
+    WINDOW_FRAMES = 3000,
+    FRAMES_PER_SECOND = 100,
+    DEFAULT_AUDIO_CTX = 1500,
+    CHUNK_PAD = 20,   /* frames of pause kept around the speech of a chunk */
+    LEAST_SPEECH = 20 /* frames of speech in the rest of a chunk that are worth another window */
+};
 
 struct st_longform {
     const st_vocab *vocab;
@@ -26,6 +32,8 @@ struct st_longform {
     int64_t content_end; /* once all of the audio is there, else -1 */
     int64_t seek;
     bool running, done;
+    const st_speech *speech; /* NULL: windows follow each other */
+    st_chunk chunk;          /* of it, in which seek is */
     /* language */
     int language;
     bool settled;
@@ -95,6 +103,7 @@ sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *opt
     lf->running = false;
     ST_TRY(st_results_reset(&lf->results, err));
     lf->seek = lf->total = 0;
+    lf->speech = NULL;
     lf->duration = 0;
     lf->content_end = -1;
     lf->settled = lf->done = false;
@@ -122,6 +131,12 @@ void st_longform_set_lookahead(st_longform *lf, int64_t frames)
 void st_longform_set_total(st_longform *lf, int64_t frames)
 {
     lf->total = frames > 0 ? frames : 0;
+}
+
+void st_longform_set_speech(st_longform *lf, const st_speech *speech)
+{
+    lf->speech = speech;
+    lf->chunk = (st_chunk){lf->seek, lf->seek};
 }
 
 void st_longform_set_duration(st_longform *lf, double seconds)
@@ -274,17 +289,38 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The end of the audio that windows may reach from seek on, which goes to the next chunk when nothing is left of the one
+ * before; no more than seek when there is none, or none yet. */
+static int64_t window_limit(st_longform *lf, int64_t end)
+{
+    if (!lf->speech)
+        return end;
+    const st_chunk_rules rules = {lf->settings.window, CHUNK_PAD};
+    while (lf->seek < end && lf->seek >= lf->chunk.end) {
+        const int64_t from = lf->chunk.end;
+        if (!st_chunk_next(lf->speech, &rules, from, &lf->chunk)) {
+            const int64_t earliest = st_chunk_earliest(lf->speech, &rules, from);
+            lf->seek = earliest > lf->seek ? earliest : lf->seek; /* what was silent need not be kept */
+            return lf->seek;
+        }
+        lf->seek = lf->chunk.first;
+    }
+    return min_i64(lf->chunk.end, end);
+}
+
 static sotto_status run(st_longform *lf, int64_t frames, bool final, sotto_error *err)
 {
     const st_settings *s = &lf->settings;
     const int64_t end = final ? min_i64(frames, s->end) : s->end;
     lf->content_end = final ? frames : -1;
-    while (lf->seek < end) {
-        const int64_t size = min_i64(s->window, end - lf->seek);
-        const bool last = size == end - lf->seek;
+    for (int64_t limit; (limit = window_limit(lf, end)) > lf->seek;) {
+        const int64_t size = min_i64(s->window, limit - lf->seek);
+        const bool last = size == limit - lf->seek;
         if (!final && frames < lf->seek + size + lf->lookahead + (last ? 0 : 1))
             return SOTTO_OK;
         ST_TRY(run_window(lf, size, last, err));
+        if (lf->speech && st_chunk_speech(lf->speech, lf->seek, lf->chunk.end) < LEAST_SPEECH)
+            lf->seek = lf->chunk.end;
         progress(lf, end != INT64_MAX ? end : lf->total > 0 ? min_i64(lf->total, s->end) : INT64_MAX, false);
     }
     if (!final)

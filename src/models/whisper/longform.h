@@ -11,6 +11,7 @@
 #ifndef SOTTO_SRC_MODELS_WHISPER_LONGFORM_H
 #define SOTTO_SRC_MODELS_WHISPER_LONGFORM_H
 
+#include "models/whisper/chunks.h"
 #include "models/whisper/decode.h"
 
 typedef struct st_window_source {
@@ -35,6 +36,9 @@ void st_longform_set_total(st_longform *lf, int64_t frames);
 /* Length of the whole recording, before the final run: no segment ends later. Until the next begin; else it is that of the
  * whole frames. */
 void st_longform_set_duration(st_longform *lf, double seconds);
+/* Windows stay inside the chunks of this speech, and what lies between them is not heard; NULL: the whole recording. It is
+ * read in each run, which may find more in it. Until the next begin. */
+void st_longform_set_speech(st_longform *lf, const st_speech *speech);
 /* Decode what is complete. frames: so far, of content; final: there are no more. After an error only begin() goes on. */
 sotto_status st_longform_run(st_longform *lf, int64_t frames, bool final, sotto_error *err);
 /* No frame before this one will be asked for again. */

@@ -10,6 +10,8 @@ enum { MAX_PATIENCE = 100, MAX_SUPPRESS = 1 << 20 };
 
 void sotto_whisper_options_default(sotto_whisper_options *options)
 {
+    sotto_vad_options vad;
+    sotto_vad_options_default(&vad);
     *options = (sotto_whisper_options){
         .size = sizeof *options,
         .timestamps = true,
@@ -26,6 +28,7 @@ void sotto_whisper_options_default(sotto_whisper_options *options)
         .max_initial_timestamp = 1.0f,
         .condition_on_previous_text = true,
         .max_context = -1,
+        .vad_options = vad,
     };
 }
 

@@ -44,6 +44,23 @@ static void test_packing(void **state)
     expect(&s, (const st_chunk[]){{80, 1005}, {1005, 4000 + 5}}, 2);
 }
 
+/* The last third of the window from 80 on begins at 2080. */
+static void test_long_pauses(void **state)
+{
+    (void)state;
+    st_chunk spans[] = {{100, 1000}, {1900, 2100}, {2200, 2400}, {2500, 2900}, {2950, 3200}};
+    st_speech s = all_of(spans, 5);
+    /* 2400 to 2500 is as long as 2100 to 2200 and later; the pause of 900 is too early */
+    expect(&s, (const st_chunk[]){{80, 2420}, {2480, 3220}}, 2);
+    spans[1].end = 2099;
+    expect(&s, (const st_chunk[]){{80, 2119}, {2180, 3220}}, 2);
+    spans[1].end = 2079;
+    expect(&s, (const st_chunk[]){{80, 2420}, {2480, 3220}}, 2);
+    /* a span behind the window leaves it as it is */
+    spans[4].first = 3080;
+    expect(&s, (const st_chunk[]){{80, 2920}, {3060, 3220}}, 2);
+}
+
 /* 10 s of speech at level 0.9 and one quiet place */
 static void test_cutting(void **state)
 {
@@ -106,10 +123,8 @@ static void test_speech(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_packing),
-        cmocka_unit_test(test_cutting),
-        cmocka_unit_test(test_arriving),
-        cmocka_unit_test(test_speech),
+        cmocka_unit_test(test_packing),  cmocka_unit_test(test_long_pauses), cmocka_unit_test(test_cutting),
+        cmocka_unit_test(test_arriving), cmocka_unit_test(test_speech),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,9 +62,24 @@ static bool followed(const st_speech *s, int64_t n, int64_t end, int64_t limit, 
     return s->final || (s->heard >= limit && s->heard - end >= 2 * pad);
 }
 
+/* Spans [first, *n) are to be a chunk, but the next one, which does not fit, begins at *next: fewer of them, with the longest
+ * pause in [least, ..) behind them; the last of equals. */
+static void prefer_long_pause(const st_speech *s, int64_t first, int64_t least, int64_t *n, int64_t *next)
+{
+    int64_t longest = *next - s->spans[*n - 1].end;
+    for (int64_t k = *n - 1; k > first && s->spans[k - 1].end >= least; k--) {
+        const int64_t pause = s->spans[k].first - s->spans[k - 1].end;
+        if (pause > longest) {
+            longest = pause;
+            *n = k;
+            *next = s->spans[k].first;
+        }
+    }
+}
+
 bool st_chunk_next(const st_speech *speech, const st_chunk_rules *rules, int64_t from, st_chunk *out)
 {
-    int64_t i = span_behind(speech, from);
+    const int64_t i = span_behind(speech, from);
     const bool open = i == speech->n_spans;
     if (open && speech->open < 0)
         return false;
@@ -76,11 +91,14 @@ bool st_chunk_next(const st_speech *speech, const st_chunk_rules *rules, int64_t
     }
     if (open)
         return false;
-    int64_t end = first, next;
-    for (; i < speech->n_spans && speech->spans[i].end <= limit; i++)
-        end = speech->spans[i].end;
-    if (!followed(speech, i, end, limit, rules->pad, &next))
+    int64_t n = i, next;
+    while (n < speech->n_spans && speech->spans[n].end <= limit)
+        n++;
+    if (!followed(speech, n, speech->spans[n - 1].end, limit, rules->pad, &next))
         return false;
+    if (next < limit)
+        prefer_long_pause(speech, i, limit - rules->window / 3, &n, &next);
+    const int64_t end = speech->spans[n - 1].end;
     const int64_t by = next - end >= 2 * rules->pad ? rules->pad : (next - end) / 2;
     *out = (st_chunk){first, min_i64(end + by, limit)};
     return true;

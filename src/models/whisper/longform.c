@@ -13,7 +13,6 @@ enum {
     WINDOW_FRAMES = 3000,
     FRAMES_PER_SECOND = 100,
     DEFAULT_AUDIO_CTX = 1500,
-    CHUNK_PAD = 20,   /* frames of pause kept around the speech of a chunk */
     LEAST_SPEECH = 20 /* frames of speech in the rest of a chunk that are worth another window */
 };
 
@@ -295,7 +294,7 @@ static int64_t window_limit(st_longform *lf, int64_t end)
 {
     if (!lf->speech)
         return end;
-    const st_chunk_rules rules = {lf->settings.window, CHUNK_PAD};
+    const st_chunk_rules rules = {lf->settings.window, ST_CHUNK_PAD};
     while (lf->seek < end && lf->seek >= lf->chunk.end) {
         const int64_t from = lf->chunk.end;
         if (!st_chunk_next(lf->speech, &rules, from, &lf->chunk)) {

@@ -24,6 +24,7 @@ typedef struct job {
     bool live;    /* lines on stdout while decoding */
     char **paths; /* [inputs][formats], NULL = stdout */
     sotto_whisper_model *model;
+    sotto_vad_model *vad; /* NULL: not asked for */
     sotto_whisper_session *session;
     sotto_whisper_options options;
     sotto_whisper_model_info info;
@@ -367,6 +368,12 @@ static int load(job *j)
         sotto_whisper_model_get_info(j->model, &j->info);
         status = sotto_whisper_session_create(j->model, &so, &j->session, &err);
     }
+    if (status == SOTTO_OK && j->args->vad) {
+        const sotto_backend_options backend = {.cpu_level = mo.backend.cpu_level, .logger = mo.backend.logger};
+        if (!cli_vad_open(&j->args->vad_args, j->args->model_dir, &backend, &j->vad, &err))
+            status = err.code;
+        j->options.vad = j->vad;
+    }
     if (status == SOTTO_OK) /* options that this model cannot take, before any recording is opened */
         status = sotto_whisper_begin(j->session, &j->options, &err);
     free(path);
@@ -451,6 +458,7 @@ static int run(void *args, const cli_list *inputs)
     cli_progress_clear(&j.progress);
     sotto_whisper_session_free(j.session);
     sotto_whisper_model_free(j.model);
+    sotto_vad_model_free(j.vad);
     if (j.paths)
         for (size_t i = 0; i < inputs->count * j.n_formats; i++)
             free(j.paths[i]);

@@ -1,5 +1,5 @@
 /* commands.c: the table of subcommands. */
 #include "commands.h"
 
-const cli_command *const cli_commands[] = {&cmd_transcribe, &cmd_convert, &cmd_inspect, &cmd_get, &cmd_devices,
-                                           &cmd_bench,      &cmd_help,    &cmd_version, NULL};
+const cli_command *const cli_commands[] = {&cmd_transcribe, &cmd_vad,   &cmd_convert, &cmd_inspect, &cmd_get,
+                                           &cmd_devices,    &cmd_bench, &cmd_help,    &cmd_version, NULL};

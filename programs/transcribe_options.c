@@ -95,6 +95,10 @@ const cli_option transcribe_options[] = {
      "never decode symbols that are no speech (already so)"},
     {"suppress-blank", NULL, CLI_BOOL, AT(suppress_blank), "BOOL", "true", 0, 0, NULL, "no window begins with a blank"},
 
+    {"vad", NULL, CLI_FLAG, AT(vad), NULL, NULL, 0, 0, NULL,
+     "decode only where there is speech, in windows that end in pauses"},
+    CLI_VAD_OPTIONS(AT(vad_args)),
+
     {"print-progress", "-pp", CLI_FLAG, AT(print_progress), NULL, NULL, 0, 0, NULL,
      "progress as lines when stderr is no terminal"},
     {"quiet", "-q -np --no-prints", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
@@ -103,14 +107,8 @@ const cli_option transcribe_options[] = {
      "every operation with shape and time on stderr; dot = the graphs for Graphviz on stdout, and nothing else"},
     {"debug-mode", "-debug", CLI_FLAG, AT(debug), NULL, NULL, 0, 0, NULL, "more messages on stderr"},
 
-    {"vad", NULL, CLI_LATER, 0, NULL, NULL, 0, 0, NULL, "voice activity detection"},
-    {"vad-model", "-vm", CLI_LATER, 0, "PATH", NULL, 0, 0, NULL, "voice activity detection"},
-    {"vad-threshold", "-vt", CLI_LATER, 0, "X", NULL, 0, 0, NULL, "voice activity detection"},
-    {"vad-min-speech-duration-ms", "-vspd", CLI_LATER, 0, "MS", NULL, 0, 0, NULL, "voice activity detection"},
-    {"vad-min-silence-duration-ms", "-vsd", CLI_LATER, 0, "MS", NULL, 0, 0, NULL, "voice activity detection"},
-    {"vad-max-speech-duration-s", "-vmsd", CLI_LATER, 0, "S", NULL, 0, 0, NULL, "voice activity detection"},
-    {"vad-speech-pad-ms", "-vp", CLI_LATER, 0, "MS", NULL, 0, 0, NULL, "voice activity detection"},
-    {"vad-samples-overlap", "-vo", CLI_LATER, 0, "S", NULL, 0, 0, NULL, "voice activity detection"},
+    {"vad-samples-overlap", "-vo", CLI_REPLACED, 0, "S", NULL, 0, 0, NULL,
+     "windows keep 0.4 s of the pauses around speech"},
     {"grammar", NULL, CLI_LATER, 0, "GRAMMAR", NULL, 0, 0, NULL, "decoding by a grammar"},
     {"grammar-rule", NULL, CLI_LATER, 0, "RULE", NULL, 0, 0, NULL, "decoding by a grammar"},
     {"grammar-penalty", NULL, CLI_LATER, 0, "X", NULL, 0, 0, NULL, "decoding by a grammar"},
@@ -202,5 +200,6 @@ int transcribe_fill(const cli_command *command, const transcribe_args *a, sotto_
     o->carry_initial_prompt = a->carry_initial_prompt;
     o->condition_on_previous_text = a->condition_on_previous_text;
     o->max_context = (int)a->max_context;
+    cli_vad_fill(&a->vad_args, &o->vad_options);
     return CLI_OK;
 }

@@ -3,6 +3,7 @@
 #define SOTTO_PROGRAMS_TRANSCRIBE_OPTIONS_H
 
 #include "common/options.h"
+#include "common/vad_options.h"
 #include "sotto/whisper.h"
 
 typedef struct transcribe_args {
@@ -22,6 +23,8 @@ typedef struct transcribe_args {
     bool carry_initial_prompt, condition_on_previous_text, suppress_nst, suppress_blank;
     bool print_progress, quiet, timings, debug;
     const char *trace;
+    bool vad;
+    cli_vad_args vad_args;
 } transcribe_args;
 
 extern const cli_option transcribe_options[];

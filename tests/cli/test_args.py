@@ -59,13 +59,19 @@ ROWS = [
     {"args": ["get", "--list"], "exit": 0, "out": "^tiny .*^base .*^large-v3-turbo .*^sample "},
     {"args": ["get", "--url", "http://127.0.0.1:1/x", "--sha256", "12"], "exit": 2, "err": "64 hexadecimal"},
     {"args": ["get", "--url", "http://127.0.0.1:1/"], "exit": 2, "err": "does not end with the name"},
+    {"args": ["vad"], "exit": 2, "err": "FILE... is missing"},
+    {"args": ["vad", "--vad-threshold", "2", "a.wav"], "exit": 2, "err": "0 to 1"},
+    {"args": ["vad", "-vsd", "-1", "a.wav"], "exit": 2, "err": "whole number from 0"},
+    {"args": ["vad", "-f", "srt", "a.wav"], "exit": 2, "err": "one of: txt json labels"},
+    {"args": ["vad", "-vm", "/no/such/model", "a.wav"], "exit": 1, "err": "/no/such/model"},
+    {"args": ["transcribe", "-vo", "0.1", "a.wav"], "exit": 2, "err": "0.4 s of the pauses"},
     {"args": ["devices"], "exit": 0, "out": "cpu"},
     {"args": ["bench", "--runs", "0"], "exit": 2, "err": "whole number from 1"},
     {"args": ["bench", "extra"], "exit": 2, "err": "unexpected argument"},
 ]
 
 # Every option whose feature does not exist yet says so, under both its names.
-for name in ("--vad", "-vm x", "--grammar x", "--dtw base", "--word_timestamps True", "-ml 10", "-sow", "--diarize", "-tdrz",
+for name in ("--grammar x", "--dtw base", "--word_timestamps True", "-ml 10", "-sow", "--diarize", "-tdrz",
              "--highlight_words True", "--max_line_width 40", "--processors 2", "-owts", "--suppress-regex x"):
     ROWS.append({"args": ["transcribe", *name.split(), "a.wav"], "exit": 2, "err": "known but not available in this version"})
 
@@ -77,7 +83,7 @@ def options_of(c, command):
 
 
 def each_option_last(c):
-    for command in ("transcribe", "convert", "get", "bench"):
+    for command in ("transcribe", "vad", "convert", "get", "bench"):
         options = options_of(c, command)
         c.check(len(options) >= 4, "no options found in the help of " + command)
         for name, value in options:

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "models/whisper/chunker.h"
 #include "models/whisper/frontend.h"
 #include "models/whisper/listener.h"
 #include "models/whisper/longform.h"
@@ -12,6 +13,7 @@
 
 enum {
     MAX_SEQUENCES = 16,
+    DEFAULT_BATCH = 8,                            /* more gain little and take memory */
     FEED_SAMPLES = 30 * SOTTO_WHISPER_SAMPLE_RATE /* decode as soon as a window more is there, not after a whole hour */
 };
 
@@ -23,6 +25,10 @@ struct sotto_whisper_session {
     st_net *net;
     st_engine engine;
     st_longform *longform;
+    st_batch *batch; /* of the last recording that asked for one; in use when `batched` */
+    st_chunker chunker;
+    bool batched;
+    int64_t lookahead; /* frames */
     st_listener listener;
     sotto_run_options run;
     bool begun, finished; /* between begin and finish; a finished recording takes no more audio */
@@ -156,6 +162,12 @@ static sotto_status window(void *ctx, int64_t seek, int64_t end, float *log_mel,
     return SOTTO_OK;
 }
 
+static st_window_source window_source(sotto_whisper_session *s)
+{
+    const st_hparams *h = &s->model->h;
+    return (st_window_source){.ctx = s, .window = window, .n_mels = h->n_mels, .n_audio_ctx = h->n_audio_ctx};
+}
+
 static sotto_status create(sotto_whisper_session *s, const sotto_whisper_session_options *o, sotto_error *err)
 {
     const sotto_whisper_model *m = s->model;
@@ -169,7 +181,7 @@ static sotto_status create(sotto_whisper_session *s, const sotto_whisper_session
     ST_TRY(st_frontend_create(m, s->backend, s->arena, &s->frontend, err));
     ST_TRY(st_net_create(m, s->backend, s->arena, o->max_sequences, &s->net, err));
     s->engine = st_net_engine(s->net);
-    const st_window_source source = {.ctx = s, .window = window, .n_mels = m->h.n_mels, .n_audio_ctx = m->h.n_audio_ctx};
+    const st_window_source source = window_source(s);
     return st_longform_create(m->vocab, &s->engine, &source, &s->longform, err);
 }
 
@@ -205,6 +217,8 @@ void sotto_whisper_session_free(sotto_whisper_session *session)
 {
     if (!session)
         return;
+    st_batch_free(session->batch);
+    st_chunker_free(&session->chunker);
     st_longform_free(session->longform);
     st_listener_free(&session->listener);
     st_net_free(session->net);
@@ -216,8 +230,10 @@ void sotto_whisper_session_free(sotto_whisper_session *session)
 
 void sotto_whisper_set_lookahead(sotto_whisper_session *session, double seconds)
 {
-    if (session && seconds >= 0 && seconds <= 1e6)
-        st_longform_set_lookahead(session->longform, (int64_t)(seconds * ST_FRAMES_PER_SECOND));
+    if (!session || !(seconds >= 0 && seconds <= 1e6))
+        return;
+    session->lookahead = (int64_t)(seconds * ST_FRAMES_PER_SECOND);
+    st_longform_set_lookahead(session->longform, session->lookahead);
 }
 
 void sotto_whisper_set_encoder(sotto_whisper_session *session,
@@ -229,6 +245,44 @@ void sotto_whisper_set_encoder(sotto_whisper_session *session,
         st_net_set_encoder(session->net, encode, user);
 }
 
+/* Caches for n windows, and what decodes them together when there are several. */
+static sotto_status size_batch(sotto_whisper_session *s, int n, sotto_error *err)
+{
+    if (s->engine.n_window == n && (s->batch || n == 1))
+        return SOTTO_OK;
+    st_batch_free(s->batch);
+    s->batch = NULL;
+    ST_TRY(st_net_set_windows(s->net, n, err));
+    s->engine = st_net_engine(s->net);
+    if (n == 1)
+        return SOTTO_OK;
+    const st_batch_source source = {.audio = window_source(s), .ctx = &s->chunker, .next = st_chunker_next};
+    return st_batch_create(s->model->vocab, &s->engine, &source, &s->batch, err);
+}
+
+static sotto_status begin_logic(sotto_whisper_session *s, const sotto_whisper_options *o, sotto_error *err)
+{
+    sotto_whisper_options quiet = *o;
+    const int n = o->batch == 0 ? DEFAULT_BATCH : o->batch;
+    if (o->size == sizeof *o && n > 1)
+        quiet.logger.write = NULL; /* the batch will say it */
+    s->batched = false;
+    ST_TRY(st_longform_begin(s->longform, &quiet, err)); /* checks all options */
+    ST_TRY(st_listener_begin(&s->listener, o->vad, &o->vad_options, err));
+    ST_TRY(size_batch(s, n, err));
+    const st_speech *speech = o->vad ? &s->listener.speech : NULL;
+    if (n == 1) {
+        st_longform_set_speech(s->longform, speech);
+        return SOTTO_OK;
+    }
+    ST_TRY(st_batch_begin(s->batch, o, err));
+    st_batch_set_speech(s->batch, speech);
+    const st_window_source source = window_source(s);
+    st_chunker_begin(&s->chunker, &source, speech, st_batch_settings(s->batch));
+    s->batched = true;
+    return SOTTO_OK;
+}
+
 sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whisper_options *options, sotto_error *err)
 {
     if (!session)
@@ -237,10 +291,7 @@ sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whi
     sotto_whisper_options_default(&defaults);
     const sotto_whisper_options *o = options ? options : &defaults;
     session->begun = session->finished = false;
-    ST_TRY(st_longform_begin(session->longform, o, err));
-    ST_TRY(st_listener_begin(&session->listener, o->vad, &o->vad_options, err));
-    if (o->vad)
-        st_longform_set_speech(session->longform, &session->listener.speech);
+    ST_TRY(begin_logic(session, o, err));
     const int n_audio_ctx = session->model->h.n_audio_ctx;
     ST_TRY(st_net_set_audio_ctx(session->net, o->audio_ctx > 0 ? o->audio_ctx : n_audio_ctx, err));
     st_frontend_reset(session->frontend);
@@ -254,7 +305,13 @@ sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whi
 
 static sotto_status decode_ready(sotto_whisper_session *s, bool final, sotto_error *err)
 {
-    ST_TRY(st_longform_run(s->longform, st_frontend_frames(s->frontend), final, err));
+    const int64_t frames = st_frontend_frames(s->frontend);
+    if (s->batched) {
+        ST_TRY(st_batch_run(s->batch, final || frames < s->lookahead ? frames : frames - s->lookahead, final, err));
+        st_frontend_drop(s->frontend, st_chunker_earliest(&s->chunker));
+        return SOTTO_OK;
+    }
+    ST_TRY(st_longform_run(s->longform, frames, final, err));
     st_frontend_drop(s->frontend, st_longform_seek(s->longform));
     return SOTTO_OK;
 }
@@ -320,6 +377,8 @@ sotto_status sotto_whisper_finish(sotto_whisper_session *session, sotto_error *e
     if (status == SOTTO_OK)
         status = st_listener_finish(&session->listener, err);
     st_longform_set_duration(session->longform, sotto_whisper_duration(session));
+    if (session->batched)
+        st_batch_set_duration(session->batch, sotto_whisper_duration(session));
     if (status == SOTTO_OK)
         status = decode_ready(session, true, err);
     session->total_seconds += st_time_now() - start;
@@ -334,6 +393,8 @@ sotto_status sotto_whisper_transcribe(sotto_whisper_session *session, const floa
     ST_TRY(check_samples("sotto_whisper_transcribe", session, pcm, n_samples, err));
     ST_TRY(sotto_whisper_begin(session, options, err));
     st_longform_set_total(session->longform, n_samples / ST_HOP);
+    if (session->batched)
+        st_batch_set_total(session->batch, n_samples / ST_HOP);
     const double start = st_time_now();
     const sotto_status status = hear(session, pcm, n_samples, err);
     session->total_seconds += st_time_now() - start;
@@ -381,17 +442,24 @@ sotto_status sotto_whisper_detect_language(sotto_whisper_session *session, const
 
 int64_t sotto_whisper_segment_count(const sotto_whisper_session *session)
 {
-    return session ? st_longform_count(session->longform) : 0;
+    if (!session)
+        return 0;
+    return session->batched ? st_batch_count(session->batch) : st_longform_count(session->longform);
 }
 
 const sotto_whisper_segment *sotto_whisper_segment_get(const sotto_whisper_session *session, int64_t index)
 {
-    return session ? st_longform_segment(session->longform, index) : NULL;
+    if (!session)
+        return NULL;
+    return session->batched ? st_batch_segment(session->batch, index) : st_longform_segment(session->longform, index);
 }
 
 const char *sotto_whisper_language(const sotto_whisper_session *session, float *probability)
 {
-    return session ? st_longform_language(session->longform, probability) : NULL;
+    if (!session)
+        return NULL;
+    return session->batched ? st_batch_language(session->batch, probability)
+                            : st_longform_language(session->longform, probability);
 }
 
 double sotto_whisper_duration(const sotto_whisper_session *session)
@@ -406,7 +474,8 @@ void sotto_whisper_get_timings(const sotto_whisper_session *session, sotto_whisp
     *out = (sotto_whisper_timings){0};
     if (!session)
         return;
-    const st_decode_counters *c = st_longform_counters(session->longform);
+    const st_decode_counters together = session->batched ? st_batch_counters(session->batch) : (st_decode_counters){0};
+    const st_decode_counters *c = session->batched ? &together : st_longform_counters(session->longform);
     const st_net_bytes b = st_net_get_bytes(session->net);
     *out = (sotto_whisper_timings){
         .load_s = session->model->load_seconds,

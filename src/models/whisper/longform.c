@@ -97,7 +97,7 @@ void st_longform_free(st_longform *lf)
     st_free(lf);
 }
 
-sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *options, sotto_error *err)
+static sotto_status forget_recording(st_longform *lf, sotto_error *err)
 {
     lf->running = false;
     ST_TRY(st_results_reset(&lf->results, err));
@@ -110,16 +110,45 @@ sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *opt
     lf->n_text = 0;
     lf->initial_counts = true;
     st_decoder_begin(lf->decoder, 0, NULL, NULL);
+    return SOTTO_OK;
+}
+
+static void settle(st_longform *lf, int language, float probability)
+{
+    lf->language = language;
+    lf->settled = language >= 0;
+    lf->probability = language >= 0 ? probability : 0.0f;
+}
+
+sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *options, sotto_error *err)
+{
+    ST_TRY(forget_recording(lf, err));
     ST_TRY(st_settings_read(&lf->settings, options, lf->vocab, &lf->engine, lf->source.n_audio_ctx, err));
     st_decoder_begin(lf->decoder, options->seed, options->abort, options->user);
     lf->seek = lf->settings.first;
-    lf->language = lf->settings.language;
-    if (lf->language >= 0) {
-        lf->settled = true;
-        lf->probability = 1.0f;
-    }
+    settle(lf, lf->settings.language, 1.0f);
     lf->running = true;
     return SOTTO_OK;
+}
+
+sotto_status st_longform_begin_part(st_longform *lf, const st_part *part, sotto_error *err)
+{
+    const sotto_whisper_options *o = &lf->settings.given;
+    ST_TRY(forget_recording(lf, err));
+    st_decoder_begin(lf->decoder, part->seed, o->abort, o->user);
+    lf->seek = lf->settings.first = part->first;
+    lf->settings.end = part->end;
+    lf->speech = part->speech;
+    lf->chunk = (st_chunk){part->first, part->end};
+    settle(lf, part->language >= 0 ? part->language : lf->settings.language,
+           part->language >= 0 ? part->probability : 1.0f);
+    lf->running = true;
+    return SOTTO_OK;
+}
+
+const st_settings *st_longform_settings(const st_longform *lf)
+{
+    return &lf->settings;
 }
 
 void st_longform_set_lookahead(st_longform *lf, int64_t frames)
@@ -356,6 +385,12 @@ int64_t st_longform_count(const st_longform *lf)
 const sotto_whisper_segment *st_longform_segment(const st_longform *lf, int64_t index)
 {
     return index >= 0 && index < lf->results.count ? lf->results.segments[index] : NULL;
+}
+
+void st_longform_take_results(st_longform *lf, st_results *out)
+{
+    *out = lf->results;
+    lf->results = (st_results){0};
 }
 
 const char *st_longform_language(const st_longform *lf, float *probability)

@@ -13,6 +13,8 @@
 
 #include "models/whisper/chunks.h"
 #include "models/whisper/decode.h"
+#include "models/whisper/options.h"
+#include "models/whisper/results.h"
 
 typedef struct st_window_source {
     void *ctx;
@@ -30,6 +32,18 @@ sotto_status st_longform_create(const st_vocab *vocab, const st_engine *engine, 
 void st_longform_free(st_longform *lf);
 /* Checks every option; forgets the recording before. Options are copied with all they point to, except callbacks' user. */
 sotto_status st_longform_begin(st_longform *lf, const sotto_whisper_options *options, sotto_error *err);
+/* A part of a recording as if it were one of its own, though times are those of the recording. */
+typedef struct st_part {
+    int64_t first, end; /* frames, inside what begin()'s options let hear */
+    uint64_t seed;
+    int language; /* negative: as the options say */
+    float probability;
+    const st_speech *speech; /* a rest of the part in which there is none is not decoded; NULL: all is */
+} st_part;
+/* Begin again, with the options of the last begin(). */
+sotto_status st_longform_begin_part(st_longform *lf, const st_part *part, sotto_error *err);
+/* As the last begin() read the options. */
+const st_settings *st_longform_settings(const st_longform *lf);
 void st_longform_set_lookahead(st_longform *lf, int64_t frames);
 /* Frames of the whole recording, for progress only; 0 = unknown. Until the next begin. */
 void st_longform_set_total(st_longform *lf, int64_t frames);
@@ -47,6 +61,8 @@ int64_t st_longform_seek(const st_longform *lf);
 int64_t st_longform_count(const st_longform *lf);
 /* Valid until the next begin; NULL outside. */
 const sotto_whisper_segment *st_longform_segment(const st_longform *lf, int64_t index);
+/* Move the segments to *out, which is empty; there are none then. */
+void st_longform_take_results(st_longform *lf, st_results *out);
 /* Code of the given language, or of the one detected once some text was heard; else NULL. */
 const char *st_longform_language(const st_longform *lf, float *probability);
 const st_decode_counters *st_longform_counters(const st_longform *lf);

@@ -28,6 +28,7 @@ void sotto_whisper_options_default(sotto_whisper_options *options)
         .max_initial_timestamp = 1.0f,
         .condition_on_previous_text = true,
         .max_context = -1,
+        .batch = 1,
         .vad_options = vad,
     };
 }
@@ -56,6 +57,7 @@ static sotto_status check_numbers(const sotto_whisper_options *o, const st_engin
         {"offset", o->offset, 0, 1e12},
         {"duration", o->duration, 0, 1e12},
         {"audio_ctx", o->audio_ctx, 0, n_audio_ctx},
+        {"batch", o->batch, 0, ST_MAX_BATCH},
         {"beam_size", o->beam_size, 0, ST_MAX_SEQUENCES},
         {"best_of", o->best_of, 1, ST_MAX_SEQUENCES},
         {"patience", (double)o->patience, 0.01, MAX_PATIENCE},

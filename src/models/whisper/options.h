@@ -4,6 +4,8 @@
 
 #include "models/whisper/ladder.h"
 
+enum { ST_MAX_BATCH = 32 };
+
 typedef struct st_settings {
     sotto_whisper_options given; /* pointers to text and ids are NULL: they were copied */
     int language;                /* -1: detect */

@@ -8,7 +8,7 @@
 
 typedef struct st_results {
     st_arena *arena;
-    const sotto_whisper_segment **segments;
+    sotto_whisper_segment **segments;
     int64_t count, capacity;
     double last_stop; /* no segment starts before the one before it ended */
 } st_results;

@@ -1,0 +1,184 @@
+/* Recordings of which only the speech is decoded, with a scripted network. Windows are 3000 frames, pauses keep 40. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "speech_support.h"
+
+enum { A = WORD_A, STEP = 50, LATE = 20 };
+
+static st_vocab *vocab;
+static fake_net net;
+static fake_audio audio;
+static st_longform *lf;
+static sotto_whisper_options options;
+static sotto_error err;
+static int n_full;
+
+static void on_progress(void *user, double done, double total)
+{
+    (void)user;
+    n_full += done >= total;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    vocab = fake_vocab(3, true);
+    sotto_whisper_options_default(&options);
+    options.language = "en";
+    options.beam_size = 1;
+    options.temperature_inc = 0;
+    options.on_progress = on_progress;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    st_longform_free(lf);
+    lf = NULL;
+    st_vocab_free(vocab);
+    return 0;
+}
+
+static void say(const int32_t *all, const int32_t *history, int length, float *logits)
+{
+    if (history[length - 1] == vocab->sot)
+        return;
+    int so_far = length;
+    sampled(vocab, history, &so_far);
+    want(logits, all[so_far < 4 ? so_far : 4]);
+}
+
+/* A word from 0.00 to 2.00 s, and nothing in the rest of the window. */
+static void one_word(fake_net *n, int window, const int32_t *history, int length, float *logits)
+{
+    (void)n;
+    say((const int32_t[]){stamp(vocab, 0), A + window % 26, stamp(vocab, 200), vocab->eot, vocab->eot}, history, length,
+        logits);
+}
+
+/* The same, but the next window is to begin at 2.00 s. */
+static void word_by_word(fake_net *n, int window, const int32_t *history, int length, float *logits)
+{
+    (void)n;
+    say((const int32_t[]){stamp(vocab, 0), A + window % 26, stamp(vocab, 200), stamp(vocab, 200), vocab->eot}, history,
+        length, logits);
+}
+
+static void start(fake_script script)
+{
+    st_longform_free(lf);
+    fake_init(&net, vocab, 5, script, NULL);
+    const st_engine engine = fake_engine(&net);
+    const st_window_source source = fake_source(&audio);
+    assert_int_equal(st_longform_create(vocab, &engine, &source, &lf, &err), SOTTO_OK);
+    audio.n = n_full = 0;
+    if (st_longform_begin(lf, &options, &err) != SOTTO_OK)
+        fail_msg("%s", err.text);
+}
+
+static void transcribe(fake_script script, const st_chunk *spans, int n, int64_t frames)
+{
+    const st_speech speech = {.spans = spans, .n_spans = n, .open = -1, .final = true};
+    start(script);
+    st_longform_set_speech(lf, &speech);
+    if (st_longform_run(lf, frames, true, &err) != SOTTO_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(n_full, 1);
+}
+
+static void expect_windows(int n, const int64_t *want_windows)
+{
+    assert_int_equal(audio.n, n);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(audio.first[i], want_windows[2 * i]);
+        assert_int_equal(audio.end[i], want_windows[2 * i + 1]);
+    }
+}
+
+static const st_chunk far[] = {{100, 540}, {5000, 5400}, {5500, 5600}};
+static const int64_t far_windows[] = {60, 580, 4960, 5640};
+
+static void times_are_those_of_the_recording(void **state)
+{
+    (void)state;
+    transcribe(one_word, far, 3, 9000);
+    expect_windows(2, far_windows);
+    assert_int_equal(st_longform_count(lf), 2);
+    const sotto_whisper_segment *s = st_longform_segment(lf, 0);
+    assert_true(s->start == 0.6 && s->end == 2.6);
+    s = st_longform_segment(lf, 1);
+    assert_true(s->start == 49.6 && s->end == 51.6);
+    /* only a part of the recording */
+    options.offset = 2;
+    options.duration = 50;
+    transcribe(one_word, far, 3, 9000);
+    expect_windows(2, (const int64_t[]){200, 580, 4960, 5200});
+}
+
+static void silence_is_not_decoded(void **state)
+{
+    (void)state;
+    options.language = "auto";
+    transcribe(one_word, NULL, 0, 9000);
+    expect_windows(0, NULL);
+    assert_int_equal(st_longform_count(lf), 0);
+    assert_null(st_longform_language(lf, NULL));
+    transcribe(one_word, NULL, 0, 0);
+    expect_windows(0, NULL);
+}
+
+static void the_rest_of_a_chunk_is_decoded_while_there_is_speech(void **state)
+{
+    (void)state;
+    const st_chunk little[] = {{100, 250}, {400, 415}}, more[] = {{100, 250}, {400, 425}};
+    transcribe(word_by_word, little, 2, 1000);
+    expect_windows(1, (const int64_t[]){60, 455});
+    transcribe(word_by_word, more, 2, 1000);
+    assert_int_equal(audio.n, 2);
+    assert_int_equal(audio.first[1], 260);
+    assert_int_equal(audio.end[1], 465);
+}
+
+/* Spans are known a little after they end; what is decoded is the same, and silence is let go of. */
+static void audio_may_arrive_in_pieces(void **state)
+{
+    (void)state;
+    st_speech speech = {.spans = far, .open = -1};
+    start(one_word);
+    st_longform_set_speech(lf, &speech);
+    for (int64_t frames = 0; frames <= 9000; frames += STEP) {
+        const int64_t heard = frames > LATE ? frames - LATE : 0;
+        speech.n_spans = 0;
+        while (speech.n_spans < 3 && far[speech.n_spans].end <= heard)
+            speech.n_spans++;
+        const bool open = speech.n_spans < 3 && far[speech.n_spans].first < heard;
+        speech.open = open ? far[speech.n_spans].first : -1;
+        speech.heard = speech.reaches = heard;
+        assert_int_equal(st_longform_run(lf, frames, false, &err), SOTTO_OK);
+        if (frames == 3000)
+            assert_int_equal(audio.n, 0); /* a span could still join the first */
+        if (frames == 4500)
+            assert_int_equal(st_longform_seek(lf), 4500 - LATE - 40);
+    }
+    speech.final = true;
+    assert_int_equal(st_longform_run(lf, 9000, true, &err), SOTTO_OK);
+    expect_windows(2, far_windows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(times_are_those_of_the_recording, setup, teardown),
+        cmocka_unit_test_setup_teardown(silence_is_not_decoded, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_rest_of_a_chunk_is_decoded_while_there_is_speech, setup, teardown),
+        cmocka_unit_test_setup_teardown(audio_may_arrive_in_pieces, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -349,6 +349,17 @@ static void do_input(job *j, size_t i)
     }
 }
 
+/* Who asked for a batch may not know what it has to do with a model of speech that is not there. */
+static sotto_status explain_vad(const job *j, sotto_error *err)
+{
+    if (err->code == SOTTO_E_NOT_FOUND && !j->args->vad)
+        cli_fail(err, SOTTO_E_NOT_FOUND,
+                 "--batch cuts recordings in the pauses that a model of speech finds: fetch it with \"sotto get "
+                 "silero-vad\", "
+                 "or give --no-vad to cut where it is most silent");
+    return err->code;
+}
+
 static int load(job *j)
 {
     sotto_error err = {0};
@@ -368,10 +379,10 @@ static int load(job *j)
         sotto_whisper_model_get_info(j->model, &j->info);
         status = sotto_whisper_session_create(j->model, &so, &j->session, &err);
     }
-    if (status == SOTTO_OK && j->args->vad) {
+    if (status == SOTTO_OK && (j->args->vad || (j->args->batch != 1 && !j->args->no_vad))) {
         const sotto_backend_options backend = {.cpu_level = mo.backend.cpu_level, .logger = mo.backend.logger};
         if (!cli_vad_open(&j->args->vad_args, j->args->model_dir, &backend, &j->vad, &err))
-            status = err.code;
+            status = explain_vad(j, &err);
         j->options.vad = j->vad;
     }
     if (status == SOTTO_OK) /* options that this model cannot take, before any recording is opened */

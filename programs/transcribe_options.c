@@ -95,8 +95,12 @@ const cli_option transcribe_options[] = {
      "never decode symbols that are no speech (already so)"},
     {"suppress-blank", NULL, CLI_BOOL, AT(suppress_blank), "BOOL", "true", 0, 0, NULL, "no window begins with a blank"},
 
+    {"batch", NULL, CLI_INT, AT(batch), "N", "1", 0, 32, NULL,
+     "decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine"},
     {"vad", NULL, CLI_FLAG, AT(vad), NULL, NULL, 0, 0, NULL,
      "decode only where there is speech, in windows that end in pauses"},
+    {"no-vad", NULL, CLI_FLAG, AT(no_vad), NULL, NULL, 0, 0, NULL,
+     "with --batch: hear everything, cut where it is most silent"},
     CLI_VAD_OPTIONS(AT(vad_args)),
 
     {"print-progress", "-pp", CLI_FLAG, AT(print_progress), NULL, NULL, 0, 0, NULL,
@@ -200,6 +204,9 @@ int transcribe_fill(const cli_command *command, const transcribe_args *a, sotto_
     o->carry_initial_prompt = a->carry_initial_prompt;
     o->condition_on_previous_text = a->condition_on_previous_text;
     o->max_context = (int)a->max_context;
+    if (a->vad && a->no_vad)
+        return cli_usage(command, "--vad and --no-vad exclude each other");
+    o->batch = (int)a->batch;
     cli_vad_fill(&a->vad_args, &o->vad_options);
     return CLI_OK;
 }

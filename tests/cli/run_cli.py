@@ -78,6 +78,12 @@ class Context:
             raise Skip("no model: run sotto get base")
         return path
 
+    def vad_model(self):
+        path = os.path.join(self.source, "models", "silero-vad")
+        if not os.path.exists(os.path.join(path, "model.safetensors")):
+            raise Skip("no model: run sotto get silero-vad")
+        return path
+
     def sample(self):
         folder = os.path.join(self.source, "models", "samples", "librivox")
         path = os.path.join(folder, "sense_and_sensibility_01_austen_64kb-0880.wav")

@@ -127,6 +127,35 @@ def little_or_nothing_to_hear(c):
     c.equal((first.code, first.out), (0, second.out), "silence, heard twice")
 
 
+def speech_only(c):
+    """B49: silence gives no text, also before a recording with speech; times are those of the recording."""
+    vad = ("--vad", "-vm", c.vad_model())
+    with open(c.sample(), "rb") as f:
+        data = f.read()
+    speech = list(struct.unpack("<%dh" % ((len(data) - 44) // 2), data[44:]))
+    c.write("silence.wav", wav([0] * 16000 * 40))
+    c.write("late.wav", wav([0] * 16000 * 40 + speech))
+    r = hear(c, *vad, "silence.wav")
+    c.equal((r.code, r.out, r.err), (0, "", ""), "silence")
+    r = hear(c, *vad, "-f", "json", "silence.wav")
+    value = json.loads(r.out)
+    c.equal((r.code, value["text"], value["segments"]), (0, "", []), "silence: " + r.err)
+    r = hear(c, *vad, "silence.wav", "late.wav", "silence.wav")
+    c.equal(r.code, 0, "exit: " + r.err)
+    c.match(r.out, r"\A\[00:00:(39|40)\.\d+ --> 00:00:4[1-3].*young man", "stdout")
+    with open(c.path("late.wav"), "rb") as f:
+        c.equal(hear(c, *vad, "-", stdin=f.read()).out, r.out, "from a pipe")
+    r = c.run("vad", "-vm", c.vad_model(), "-f", "json", "silence.wav", "late.wav")
+    c.equal(r.code, 0, "exit: " + r.err)
+    silence, late = (json.loads(line) for line in r.out.splitlines())
+    c.equal(silence["speech"], [], "spans of silence")
+    c.check(late["speech"] and all(40 <= s["start"] < s["end"] <= late["duration"] for s in late["speech"]), r.out)
+    c.match(c.run("vad", "-vm", c.vad_model(), c.sample()).out, r"\A\[00:00:00\.\d+ --> 00:00:0[23]\.\d+\]\n\Z", "stdout")
+    r = hear(c, "--vad", "-vm", c.model(), c.sample())
+    c.equal(r.code, 1, "exit with another kind of model")
+    c.match(r.err, "stft_conv.weight: missing", "stderr")
+
+
 def full_disk(c):
     with open("/dev/full", "wb") as full:
         p = subprocess.run([c.sotto, "transcribe", "-m", c.model(), c.sample()], stdout=full, stderr=subprocess.PIPE, env=c.env)
@@ -184,7 +213,7 @@ def bench(c):
 
 
 CASES = [times_and_text, plain_and_quiet, standard_input, every_format, json_full_on_stdout, output_file, failed_inputs,
-         windows_of_time, little_or_nothing_to_hear, full_disk, interrupted, the_operations, the_graphs, language, same_seed_same_text, bench]
+         windows_of_time, little_or_nothing_to_hear, speech_only, full_disk, interrupted, the_operations, the_graphs, language, same_seed_same_text, bench]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

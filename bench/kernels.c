@@ -140,7 +140,7 @@ static void run_product(void *arg)
     p->copy = (p->copy + 1) % p->copies;
     for (int64_t row = 0; row < p->m; row += ST_CPU_ROW_BLOCK) {
         const int n = p->m - row < ST_CPU_ROW_BLOCK ? (int)(p->m - row) : ST_CPU_ROW_BLOCK;
-        st_cpu_gemm_pack(p->k, &p->left, p->right.k, p->m, row, n, p->scratch);
+        st_cpu_gemm_pack(p->k, &p->left, &p->right, p->m, row, n, p->scratch);
         st_cpu_gemm_panels(p->k, &p->right, &p->e, p->m, row, n, 0, st_cpu_panels(p->right.n), p->scratch);
     }
 }

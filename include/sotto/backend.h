@@ -35,7 +35,7 @@ typedef struct sotto_backend sotto_backend;
 typedef struct sotto_backend_options {
     const char *device;    /* "auto" or NULL, or an id of sotto_device_get() */
     int n_threads;         /* 0 = the cores at hand; 1 .. 1024, of which twice the cores are used at most */
-    const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "v4", "vnni", "neon" */
+    const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "v4", "vnni", "amx", "neon" */
     sotto_logger logger;
 } sotto_backend_options;
 
@@ -68,7 +68,8 @@ SOTTO_API uint64_t sotto_store_bytes(const sotto_store *store);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err);
 /* Fill rows [row, row + n_rows) (all dimensions above the innermost flattened) from contiguous rows of type `dtype`,
  * which may differ from the tensor's only when both are f32, f16 or bf16, or when the source is of a block type and the
- * tensor f32. Several sources may thus form one fused matrix. */
+ * tensor f32; a matrix of i8 takes f32, f16, bf16 and block types, and finds each row's scale. Several sources may thus
+ * form one fused matrix. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row,
                                                           int64_t n_rows, sotto_dtype dtype, const void *data,
                                                           sotto_error *err);

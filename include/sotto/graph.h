@@ -23,8 +23,18 @@ typedef enum sotto_activation {
     SOTTO_ACT_SILU = 3
 } sotto_activation;
 
+/* In which numbers products (linear, conv_1d, attention) are computed. Sums are at least 32 bits wide in each. Weights of
+ * SOTTO_I8 are always multiplied as integers: the left side is brought to 8 bits row by row. */
+typedef enum sotto_compute {
+    SOTTO_COMPUTE_F32 = 0, /* weights of any type are expanded exactly, activations stay f32 */
+    SOTTO_COMPUTE_BF16 = 1 /* with bf16 weights, and in attention, a backend may round the operands to bf16 */
+} sotto_compute;
+
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_graph_create(const char *name, sotto_graph **out, sotto_error *err);
 SOTTO_API void sotto_graph_free(sotto_graph *g);
+
+/* For the nodes added from here on; SOTTO_COMPUTE_F32 until then. */
+SOTTO_API void sotto_graph_set_compute(sotto_graph *g, sotto_compute compute);
 
 /* Leaves. An input is set by the caller before each run and keeps its value; dim[] is innermost first, n_dims 1..4. */
 SOTTO_API sotto_tensor *sotto_graph_input(sotto_graph *g, const char *name, sotto_dtype dtype, int n_dims,
@@ -48,7 +58,7 @@ SOTTO_API sotto_tensor *sotto_view_frames(sotto_graph *g, sotto_tensor *x, int64
                                           int64_t length);
 
 /* y[.., n, o] = act(sum_i x[.., n, i] w[o, i] + b[o]) + residual[.., n, o].
- * x [.., n, in] rows may be strided or overlap; w [out, in] any weight type; b [out] f32 or NULL; residual as y or NULL. */
+ * x [.., n, in] rows may be strided or overlap; w [out, in] any weight type (i8: a stored matrix); b [out] f32 or NULL; residual as y or NULL. */
 SOTTO_API sotto_tensor *sotto_linear(sotto_graph *g, sotto_tensor *x, sotto_tensor *w, sotto_tensor *b,
                                      sotto_activation act, sotto_tensor *residual);
 /* y[.., n, m] = sum_k a[.., n, k] b[.., m, k]; leading dimensions of b broadcast. */

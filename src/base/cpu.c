@@ -1,11 +1,27 @@
 /* cpu.c: CPUID and XGETBV on x86; on arm64 NEON is part of the architecture. */
 #include "base/cpu.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* Linux saves the tiles only for processes that have asked. */
+static bool allow_tiles(void)
+{
+#if defined(__linux__) && defined(__x86_64__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
 
 static uint32_t xgetbv0(void)
 {
@@ -26,7 +42,7 @@ uint32_t st_cpu_features(void)
     const uint32_t saved = leaf1 & bit_OSXSAVE ? xgetbv0() : 0;
     if ((saved & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) /* xmm and ymm */
         return f;
-    const uint32_t leaf7b = b, leaf7c = c;
+    const uint32_t leaf7b = b, leaf7c = c, leaf7d = d;
     uint32_t leaf71a = 0;
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
         leaf71a = a;
@@ -45,6 +61,9 @@ uint32_t st_cpu_features(void)
             f |= ST_CPU_AVX512_VNNI;
         if (leaf71a & (1u << 5))
             f |= ST_CPU_AVX512_BF16;
+        const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
+        if ((saved & 0x60000) == 0x60000 && (leaf7d & amx) == amx && allow_tiles())
+            f |= ST_CPU_AMX;
     }
     return f;
 }
@@ -83,7 +102,7 @@ char *st_cpu_name(char *out, size_t size)
 char *st_cpu_features_text(uint32_t features, char *out, size_t size)
 {
     static const char *const name[] = {"sse4.2",      "avx2",        "fma",      "f16c", "avx512",
-                                       "avx512-vnni", "avx512-bf16", "avx-vnni", "neon"};
+                                       "avx512-vnni", "avx512-bf16", "avx-vnni", "neon",        "amx"};
     size_t used = 0;
     if (size > 0)
         out[0] = '\0';

@@ -14,7 +14,8 @@ enum {
     ST_CPU_AVX512_VNNI = 1 << 5,
     ST_CPU_AVX512_BF16 = 1 << 6,
     ST_CPU_AVX_VNNI = 1 << 7,
-    ST_CPU_NEON = 1 << 8
+    ST_CPU_NEON = 1 << 8,
+    ST_CPU_AMX = 1 << 9 /* tiles with 8-bit and bf16 products; asking has got the process leave to use them */
 };
 
 /* The set bits of this machine. */

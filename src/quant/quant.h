@@ -67,4 +67,8 @@ static inline float st_block_extreme(const float *x)
     return extreme;
 }
 
+/* A row of a channel-wise 8-bit matrix: q = round(x * 127 / max|x|), ties to even; returns the scale max|x| / 127. Rows of
+ * smaller numbers than 1e-30 become zeros. Rows that came from such numbers give them again. */
+float st_i8_pack(const float *src, int8_t *dst, int64_t n);
+
 #endif

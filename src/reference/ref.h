@@ -70,6 +70,16 @@ static inline void st_ref_put(const sotto_tensor *t, st_ref_at at, double x)
     st_ref_store(t->dtype, st_ref_address(t, at), x);
 }
 
+/* A stored matrix of i8: its rows, then their scales. */
+static inline bool st_ref_is_scaled(const sotto_tensor *t)
+{
+    return t->dtype == SOTTO_I8 && (t->flags & ST_TENSOR_MATRIX) != 0;
+}
+int8_t *st_ref_scaled_row(const sotto_tensor *t, int64_t row);
+float *st_ref_row_scale(const sotto_tensor *t, int64_t row);
+/* Row `row` of a matrix as f32. */
+void st_ref_weights(const sotto_tensor *t, int64_t row, float *out);
+
 /* Element i of an f32 row. */
 static inline double st_ref_f32(const char *row, int64_t i)
 {

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "quant/quant.h"
 #include "reference/ref.h"
 #include "sotto/quant.h"
 
@@ -109,6 +110,14 @@ static st_buffer_traits buffer_traits(void *state, st_buffer_usage usage)
     return (st_buffer_traits){.alignment = 64, .max_size = SIZE_MAX / 2};
 }
 
+static size_t stored_bytes(void *state, st_buffer_usage usage, sotto_tensor *t)
+{
+    (void)state;
+    (void)usage;
+    const size_t scales = (size_t)st_tensor_n_rows(t) * sizeof(float);
+    return st_ref_is_scaled(t) ? (sotto_tensor_bytes(t) + 3) / 4 * 4 + scales : sotto_tensor_bytes(t);
+}
+
 static sotto_status buffer_alloc(void *state, st_buffer_usage usage, size_t size, st_buffer *out, sotto_error *err)
 {
     void *memory = injected(state, ST_REF_ALLOC) ? NULL : st_alloc_pages(size);
@@ -139,7 +148,10 @@ static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_
     for (int64_t r = 0; r < n_rows && good; r++) {
         const char *src = (const char *)data + (size_t)r * from;
         char *dst = target + (size_t)(row + r) * to;
-        if (dtype == t->dtype)
+        if (st_ref_is_scaled(t)) {
+            good = sotto_row_to_f32(dtype, src, line, n);
+            *st_ref_row_scale(t, row + r) = st_i8_pack(line, st_ref_scaled_row(t, row + r), n);
+        } else if (dtype == t->dtype)
             memcpy(dst, src, to);
         else
             good = sotto_row_to_f32(dtype, src, line, n) && sotto_row_from_f32(t->dtype, line, dst, n);
@@ -153,6 +165,11 @@ static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_
 static sotto_status download_f32(void *state, const sotto_tensor *t, float *out, sotto_error *err)
 {
     (void)state;
+    if (st_ref_is_scaled(t)) {
+        for (int64_t r = 0; r < st_tensor_n_rows(t); r++)
+            st_ref_weights(t, r, out + r * t->dim[0]);
+        return SOTTO_OK;
+    }
     if (sotto_tensor_count(t) > 0 && !sotto_row_to_f32(t->dtype, st_tensor_data(t), out, sotto_tensor_count(t)))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s has no numbers to read", t->name, sotto_dtype_name(t->dtype));
     return SOTTO_OK;
@@ -254,6 +271,7 @@ const st_backend_impl st_backend_reference = {
     .close = close_reference,
     .describe = describe,
     .buffer_traits = buffer_traits,
+    .stored_bytes = stored_bytes,
     .buffer_alloc = buffer_alloc,
     .buffer_free = buffer_free,
     .upload = upload,

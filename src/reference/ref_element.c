@@ -3,6 +3,7 @@
 
 #include "base/half.h"
 #include "reference/ref.h"
+#include "sotto/quant.h"
 
 double st_ref_load(sotto_dtype dtype, const char *p)
 {
@@ -43,4 +44,26 @@ double st_ref_activation(sotto_activation act, double x)
     if (act == SOTTO_ACT_SILU)
         return x / (1.0 + exp(-x));
     return act == SOTTO_ACT_RELU && x < 0 ? 0 : x;
+}
+
+int8_t *st_ref_scaled_row(const sotto_tensor *t, int64_t row)
+{
+    return (int8_t *)st_tensor_data(t) + row * t->dim[0];
+}
+
+float *st_ref_row_scale(const sotto_tensor *t, int64_t row)
+{
+    char *scales = (char *)st_tensor_data(t) + (sotto_tensor_bytes(t) + 3) / 4 * 4;
+    return (float *)(void *)scales + row;
+}
+
+void st_ref_weights(const sotto_tensor *t, int64_t row, float *out)
+{
+    if (!st_ref_is_scaled(t)) {
+        (void)sotto_row_to_f32(t->dtype, (const char *)st_tensor_data(t) + (size_t)row * t->stride[1], out, t->dim[0]);
+        return;
+    }
+    const int8_t *q = st_ref_scaled_row(t, row);
+    for (int64_t i = 0; i < t->dim[0]; i++)
+        out[i] = *st_ref_row_scale(t, row) * (float)q[i];
 }

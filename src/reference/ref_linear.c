@@ -1,6 +1,7 @@
 /* ref_linear.c: linear, matmul, conv_1d. */
+#include <math.h>
+
 #include "reference/ref.h"
-#include "sotto/quant.h"
 
 /* A row of the weights as f32, in scratch. */
 static size_t scratch_row(const sotto_tensor *node)
@@ -11,7 +12,7 @@ static size_t scratch_row(const sotto_tensor *node)
 static const float *weights_row(st_ref_run *r, const sotto_tensor *w, int64_t o)
 {
     float *row = (float *)(void *)r->scratch;
-    (void)sotto_row_to_f32(w->dtype, (const char *)st_tensor_data(w) + (size_t)o * w->stride[1], row, w->dim[0]);
+    st_ref_weights(w, o, row);
     return row;
 }
 
@@ -27,9 +28,55 @@ static void finish(const sotto_tensor *node, st_ref_at at, double sum)
     st_ref_put(node, at, sum);
 }
 
+/* A row as 8-bit numbers, x = scale * (q - zero) with q 0 .. 255: in f32, where every step is rounded in one way only, so
+ * that all backends find the same integers. A number that is not finite makes the scale NaN. */
+static float to_bytes(const char *x, int64_t n, int32_t *q, int32_t *zero)
+{
+    float low = 0, high = 0, check = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float value = (float)st_ref_f32(x, i);
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+        check += value * 0.0f;
+    }
+    const float range = high - low, inverse = range > 0 ? 255.0f / range : 0.0f;
+    const bool usable = range > 0 && range < 3e38f && inverse < 3e38f;
+    *zero = usable ? (int32_t)nearbyintf(-low * inverse) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        float v = usable ? (float)st_ref_f32(x, i) * inverse : 0.0f;
+        v = v > (float)-*zero ? v : (float)-*zero;
+        v = v < (float)(255 - *zero) ? v : (float)(255 - *zero);
+        q[i] = (int32_t)nearbyintf(v) + *zero;
+    }
+    return (usable ? range / 255.0f : 0.0f) + check;
+}
+
+static void linear_i8(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[0], *w = node->src[1];
+    int32_t *q = (int32_t *)(void *)r->scratch;
+    for (int64_t n = 0; node->dim[0] > 0 && n < st_tensor_n_rows(node) && !st_ref_stop(r); n++) {
+        st_ref_at at = st_ref_position(node, n * node->dim[0]);
+        int32_t zero;
+        const float scale = to_bytes(st_ref_address(x, at), x->dim[0], q, &zero);
+        for (int64_t o = 0; o < node->dim[0]; o++) {
+            const int8_t *weights = st_ref_scaled_row(w, o);
+            int64_t sum = 0;
+            for (int64_t i = 0; i < x->dim[0]; i++)
+                sum += (q[i] - zero) * weights[i];
+            at.i[0] = o;
+            finish(node, at, (double)sum * (double)(scale * *st_ref_row_scale(w, o)));
+        }
+    }
+}
+
 static void linear(st_ref_run *r, const sotto_tensor *node)
 {
     const sotto_tensor *x = node->src[0], *w = node->src[1];
+    if (st_ref_is_scaled(w)) {
+        linear_i8(r, node);
+        return;
+    }
     for (int64_t o = 0; o < node->dim[0] && !st_ref_stop(r); o++) {
         const float *weights = weights_row(r, w, o);
         for (int64_t n = 0; n < st_tensor_n_rows(node); n++) {

@@ -1,6 +1,5 @@
 /* ref_move.c: get_rows, set_rows, copy, concat. */
 #include "reference/ref.h"
-#include "sotto/quant.h"
 
 static void get_rows(st_ref_run *r, const sotto_tensor *node)
 {
@@ -11,8 +10,7 @@ static void get_rows(st_ref_run *r, const sotto_tensor *node)
         if (rows[i] < 0 || rows[i] >= table->dim[1])
             memset(y, 0, (size_t)node->dim[0] * sizeof *y);
         else
-            (void)sotto_row_to_f32(
-                table->dtype, (const char *)st_tensor_data(table) + (size_t)rows[i] * table->stride[1], y, node->dim[0]);
+            st_ref_weights(table, rows[i], y);
     }
 }
 

@@ -128,7 +128,9 @@ sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row
     if (row < 0 || n_rows < 0 || row > st_tensor_n_rows(t) || n_rows > st_tensor_n_rows(t) - row)
         return st_fail(err, SOTTO_E_ARGUMENT, "%s: %lld rows from row %lld on, of %lld", t->name, (long long)n_rows,
                        (long long)row, (long long)st_tensor_n_rows(t));
-    const bool convertible = dtype == t->dtype || (is_plain_float(dtype) && is_plain_float(t->dtype)) ||
+    const bool scaled = t->dtype == SOTTO_I8 && (t->flags & ST_TENSOR_MATRIX);
+    const bool from_any = is_plain_float(dtype) || sotto_dtype_block(dtype) > 1;
+    const bool convertible = (scaled ? from_any : dtype == t->dtype) || (is_plain_float(dtype) && is_plain_float(t->dtype)) ||
                              (sotto_dtype_block(dtype) > 1 && t->dtype == SOTTO_F32);
     if (!convertible || (t->dim[0] > 0 && sotto_dtype_row_bytes(dtype, t->dim[0]) == 0))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: rows of %s cannot be stored as %s", t->name,

@@ -89,9 +89,15 @@ sotto_tensor *st_graph_new_node(sotto_graph *g, st_op op, sotto_dtype dtype, int
     }
     t->op = op;
     t->group = g->group;
+    t->params.compute = g->compute;
     t->id = g->n_node - 1;
     snprintf(t->name, sizeof t->name, "%s_%d", st_op_name(op), t->id);
     return t;
+}
+
+void sotto_graph_set_compute(sotto_graph *g, sotto_compute compute)
+{
+    g->compute = compute;
 }
 
 sotto_tensor *sotto_graph_input(sotto_graph *g, const char *name, sotto_dtype dtype, int n_dims, const int64_t *dim)

@@ -3,7 +3,7 @@
 static bool is_weight(const sotto_tensor *w)
 {
     return w->dim[2] == 1 && w->dim[3] == 1 && st_op_is_weight_type(w->dtype) &&
-           ((w->flags & ST_TENSOR_MATRIX) || st_tensor_is_contiguous(w));
+           ((w->flags & ST_TENSOR_MATRIX) || (w->dtype != SOTTO_I8 && st_tensor_is_contiguous(w)));
 }
 
 sotto_tensor *sotto_linear(sotto_graph *g, sotto_tensor *x, sotto_tensor *w, sotto_tensor *b, sotto_activation act,

@@ -28,6 +28,7 @@ typedef struct st_op_params {
     float f[2];   /* scale / eps / a, b / floor */
     int32_t i[4]; /* conv: kernel, stride, pad; concat: axis; attention: causal */
     int32_t act;  /* sotto_activation */
+    int32_t compute; /* sotto_compute; of every node, used by products */
 } st_op_params;
 
 struct st_buffer; /* buffer.h */
@@ -58,6 +59,7 @@ struct sotto_graph {
     sotto_tensor **leaf; /* inputs and stored tensors in use */
     int n_leaf, cap_leaf;
     int group;
+    sotto_compute compute; /* of the nodes to come */
     bool finished;
     sotto_tensor poison; /* what failed builders return */
     char name[ST_NAME_SIZE];

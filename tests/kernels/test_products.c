@@ -148,7 +148,7 @@ static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const 
     float *scratch = guard_alloc(4 * st_cpu_gemm_scratch(rows, right->k));
     for (int64_t row = 0; row < m; row += rows) {
         const int n = (int)(m - row < rows ? m - row : rows);
-        st_cpu_gemm_pack(k, left, right->k, m, row, n, scratch);
+        st_cpu_gemm_pack(k, left, right, m, row, n, scratch);
         for (int64_t p = 0; p < st_cpu_panels(right->n); p += panels) {
             const int64_t left_panels = st_cpu_panels(right->n) - p;
             st_cpu_gemm_panels(k, right, e, m, row, n, p, left_panels < panels ? left_panels : panels, scratch);
@@ -168,7 +168,7 @@ static void check_product(const st_cpu_kernels *k, const type_case *t, const pro
     const float *residual = c->residual == 1 ? guard_floats(y_size) : c->residual == 2 ? y : NULL;
     const float *residual_before = c->residual == 2 ? before : residual;
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = c->x_stride};
-    const st_cpu_right right = {t->type, c->n, c->k, packed};
+    const st_cpu_right right = {t->type, c->n, c->k, packed, false};
     const st_cpu_epilogue e = {y, y_stride, bias, residual, y_stride, c->act};
     run_product(k, &left, &right, &e, c->m, c->m <= ST_CPU_FEW_ROWS ? c->m : ST_CPU_ROW_BLOCK, 2);
     for (int64_t j = 0; j < c->n; j++) {
@@ -212,7 +212,7 @@ static void check_product(const st_cpu_kernels *k, const type_case *t, const pro
 static void each_level(void (*check)(const st_cpu_kernels *k))
 {
     for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
-        if (level == ST_CPU_LEVEL_VNNI || !st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
+        if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
             continue;
         st_cpu_kernels k;
         st_cpu_kernels_fill(&k, (st_cpu_level)level);
@@ -267,7 +267,7 @@ static void check_convolution(const st_cpu_kernels *k)
                                       .stride2 = (ptrdiff_t)(time * c_in),
                                       .origin = -(ptrdiff_t)(pad * c_in),
                                       .clip = time * c_in};
-            const st_cpu_right right = {t->type, n, kk, packed};
+            const st_cpu_right right = {t->type, n, kk, packed, false};
             const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n};
             const int64_t m = batch * out;
             run_product(k, &left, &right, &e, m, m <= ST_CPU_FEW_ROWS ? m : ST_CPU_ROW_BLOCK, 1);
@@ -295,7 +295,7 @@ static void check_convolution(const st_cpu_kernels *k)
     const uint8_t *rows = random_rows(t, n, length), *packed = packed_rows(t, rows, n, length);
     float *y = guard_alloc((size_t)(m * n) * 4);
     const st_cpu_left left = {.x = x, .n1 = m, .n2 = 1, .stride1 = (ptrdiff_t)step};
-    const st_cpu_right right = {t->type, n, length, packed};
+    const st_cpu_right right = {t->type, n, length, packed, false};
     const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n};
     run_product(k, &left, &right, &e, m, ST_CPU_ROW_BLOCK, 1);
     for (int64_t i = 0; i < m * n; i++) {
@@ -349,7 +349,7 @@ static void check_special(const st_cpu_kernels *k)
         x[kk + 39] = NAN;
         const uint8_t *rows = random_rows(t, n, kk), *packed = packed_rows(t, rows, n, kk);
         const st_cpu_left left = {.x = x, .n1 = m, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-        const st_cpu_right right = {t->type, n, kk, packed};
+        const st_cpu_right right = {t->type, n, kk, packed, false};
         const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n, .act = SOTTO_ACT_GELU};
         run_product(k, &left, &right, &e, m, m <= ST_CPU_FEW_ROWS ? m : ST_CPU_ROW_BLOCK, 2);
         for (int64_t i = 0; i < m * n; i++)

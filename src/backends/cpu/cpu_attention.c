@@ -112,6 +112,6 @@ void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, i
             memset(acc, 0, sizeof(float) * (size_t)n_rows * ST_CPU_PANEL);
         k->scale_tile(acc, n_rows, sum);
         const st_cpu_epilogue e = {.out = a->out, .out_stride = a->out_stride};
-        k->finish(&e, acc, n_rows, row, p * ST_CPU_PANEL, (int)(left < ST_CPU_PANEL ? left : ST_CPU_PANEL));
+        k->finish(&e, acc, n_rows, n_rows, row, p * ST_CPU_PANEL, (int)(left < ST_CPU_PANEL ? left : ST_CPU_PANEL));
     }
 }

@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "quant/quant.h"
 #include "sotto/quant.h"
 
 extern const st_backend_impl st_backend_cpu;
@@ -55,7 +56,7 @@ static sotto_status choose_level(const char *name, st_cpu_level *level, sotto_er
     }
     if (!st_cpu_level_find(name, level))
         return st_fail(err, SOTTO_E_ARGUMENT,
-                       "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, v4, vnni or neon", name);
+                       "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, v4, vnni, amx or neon", name);
     if (!st_cpu_level_usable(*level, features)) {
         char text[256];
         return st_fail(err, SOTTO_E_UNSUPPORTED, "CPU level %s is not usable on this machine, which has: %s", name,
@@ -213,6 +214,17 @@ typedef struct upload_job {
     _Atomic bool failed;
 } upload_job;
 
+static bool convert_row(const upload_job *j, const void *row, float *line, uint8_t *out)
+{
+    if (!sotto_row_to_f32(j->from, row, line, j->k))
+        return false;
+    if (!j->packed || j->type != ST_CPU_W_I8)
+        return sotto_row_from_f32(j->to, line, out, j->k);
+    const float scale = st_i8_pack(line, (int8_t *)out + sizeof scale, j->k);
+    memcpy(out, &scale, sizeof scale);
+    return true;
+}
+
 static void upload_rows(void *arg, int thread)
 {
     upload_job *j = arg;
@@ -228,9 +240,8 @@ static void upload_rows(void *arg, int thread)
             const uint8_t *rows = j->data + (size_t)(from - j->row) * j->from_bytes;
             if (line != NULL) {
                 for (int64_t r = 0; r < to - from; r++)
-                    if (!sotto_row_to_f32(j->from, rows + (size_t)r * j->from_bytes, line, j->k) ||
-                        !sotto_row_from_f32(j->to, line, converted + (size_t)r * j->to_bytes, j->k))
-                        atomic_store(&j->failed, true);
+                    if (!convert_row(j, rows + (size_t)r * j->from_bytes, line, converted + (size_t)r * j->to_bytes))
+                    atomic_store(&j->failed, true);
                 rows = converted;
             }
             if (j->packed)
@@ -258,6 +269,8 @@ static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_
     if (n_rows <= 0 || t->dim[0] <= 0)
         return SOTTO_OK;
     j.packed = st_cpu_packed(t, &j.type);
+    if (j.packed)
+        j.to_bytes = st_cpu_row_bytes(j.type, j.k);
     if (dtype != t->dtype) {
         j.temporary_bytes = ((size_t)t->dim[0] * sizeof(float) + ST_CPU_PANEL * j.to_bytes + 63) & ~(size_t)63;
         j.temporary = st_calloc((size_t)st_pool_threads(cpu->pool), j.temporary_bytes);

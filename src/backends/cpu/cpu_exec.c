@@ -134,6 +134,8 @@ static void walk(void *arg, int thread)
                     .thread = thread,
                     .hooks = g->hooks,
                     .stop = &g->stop};
+    if (r.k->enter != NULL)
+        r.k->enter();
     for (int i = 0; i < p->n_step; i++) {
         const sotto_tensor *node = g->plan->node[p->steps[i].node];
         r.work = &g->cpu->work[i % 2];
@@ -148,6 +150,8 @@ static void walk(void *arg, int thread)
             before = now;
         }
     }
+    if (r.k->leave != NULL)
+        r.k->leave();
 }
 
 sotto_status st_cpu_run_plan(void *state, const st_exec_plan *plan, void *prepared_plan, const st_exec_hooks *hooks,

@@ -1,82 +1,136 @@
-/* cpu_gemm.c: blocking around the product kernels. For many rows a part of a panel is expanded to f32 once and meets all
- * packed rows while it is in the cache; for few rows the panel streams through once, expanded in registers. */
+/* cpu_gemm.c: blocking around the product kernels. Narrow products (8-bit, bf16) read the packed weights as they are.
+ * f32 products of many rows expand a part of a panel to f32 once, which meets all packed rows while it is in the cache;
+ * of few rows they stream a panel through once, expanded in registers. */
 #include "backends/cpu/cpu_gemm.h"
 
 #include <string.h>
 
 /* Blocks of k that are expanded at once: 512 k of 32 columns are 64 KiB. */
-enum { EXPAND_BLOCKS = 16, TILE = 2 * 16 };
+enum { EXPAND_BLOCKS = 16, TILE = 2 * 16, CHUNK = 64 };
 
-static size_t padded(int64_t k)
+/* How a product is computed. */
+typedef struct route {
+    const st_cpu_narrow *narrow; /* NULL: f32 */
+    int tile, unit;              /* rows of a tile at most; packed tiles are padded to whole units */
+    int64_t chunks;              /* 64-byte chunks of a packed row */
+    bool few, round;
+} route;
+
+static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
 {
-    return (size_t)st_cpu_blocks(k) * ST_CPU_BLOCK;
+    const bool round = right->type == ST_CPU_W_BF16 && right->bf16;
+    const st_cpu_narrow *narrow = right->type == ST_CPU_W_I8 ? &k->i8 : round && k->bf16.mr > 0 ? &k->bf16 : NULL;
+    const bool few = n_total <= ST_CPU_FEW_ROWS;
+    const int64_t blocks = st_cpu_blocks(right->type, right->k);
+    if (narrow != NULL)
+        return (route){.narrow = narrow, .tile = narrow->mr, .unit = narrow->row_unit, .chunks = blocks};
+    return (route){.tile = few ? k->skinny_rows : k->mr, .unit = 1, .chunks = 2 * blocks, .few = few, .round = round};
 }
 
-/* scratch: [accumulators: rows * 32] [expanded: 512 * 32] [one unclipped row: k] [packed rows] */
-static size_t acc_floats(void)
+int st_cpu_gemm_tile(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
 {
-    return (size_t)ST_CPU_ROW_BLOCK * TILE;
+    return route_of(k, right, n_total).tile;
 }
 
-static size_t expanded_floats(void)
+static int padded_rows(const route *t, int rows)
 {
-    return (size_t)EXPAND_BLOCKS * ST_CPU_BLOCK * ST_CPU_PANEL;
+    return (rows + t->unit - 1) / t->unit * t->unit;
+}
+
+/* Floats of a packed row: f32 needs the most. */
+static size_t row_floats(int64_t k)
+{
+    return (size_t)((k + CHUNK - 1) / CHUNK) * CHUNK;
+}
+
+/* scratch: [accumulators: rows * 32] [expanded: 512 * 32] [scales of the rows] [one unclipped row: k] [packed rows] */
+typedef struct areas {
+    float *acc, *expanded, *unclipped;
+    st_cpu_row_scale *scale;
+    uint8_t *packed;
+} areas;
+
+enum {
+    ACC_FLOATS = ST_CPU_ROW_BLOCK * TILE,
+    EXPANDED_FLOATS = EXPAND_BLOCKS * 32 * ST_CPU_PANEL,
+    SCALE_FLOATS = ST_CPU_ROW_BLOCK * (int)(sizeof(st_cpu_row_scale) / sizeof(float))
+};
+
+static areas areas_of(float *scratch, int64_t k)
+{
+    areas a = {.acc = scratch, .expanded = scratch + ACC_FLOATS};
+    float *scale = a.expanded + EXPANDED_FLOATS;
+    a.scale = (st_cpu_row_scale *)(void *)scale;
+    a.unclipped = scale + SCALE_FLOATS;
+    a.packed = (uint8_t *)(a.unclipped + row_floats(k));
+    return a;
 }
 
 size_t st_cpu_gemm_scratch(int64_t n_rows, int64_t k)
 {
-    return acc_floats() + expanded_floats() + padded(k) * ((size_t)n_rows + 1);
+    const int64_t padded = (n_rows + ST_CPU_ROW_UNIT - 1) / ST_CPU_ROW_UNIT * ST_CPU_ROW_UNIT;
+    return ACC_FLOATS + EXPANDED_FLOATS + SCALE_FLOATS + row_floats(k) * ((size_t)padded + 1);
 }
 
-static int tile_rows(const st_cpu_kernels *k, int64_t n_total)
+/* Row r of the left side, through `unclipped` where it reaches beyond the edges. */
+static const float *left_row(const st_cpu_left *left, int64_t r, int64_t k_size, float *unclipped)
 {
-    return n_total <= ST_CPU_FEW_ROWS ? k->skinny_rows : k->mr;
+    const int64_t i1 = r % left->n1, i2 = r / left->n1 % left->n2, i3 = r / left->n1 / left->n2;
+    const ptrdiff_t base = i2 * left->stride2 + i3 * left->stride3;
+    const ptrdiff_t start = left->origin + i1 * left->stride1;
+    if (left->clip <= 0 || (start >= 0 && start + k_size <= left->clip))
+        return left->x + base + start;
+    const int64_t from = start < 0 ? -start : 0;
+    const int64_t to = start + k_size > left->clip ? left->clip - start : k_size;
+    memset(unclipped, 0, sizeof(float) * (size_t)k_size);
+    if (to > from)
+        memcpy(unclipped + from, left->x + base + start + from, sizeof(float) * (size_t)(to - from));
+    return unclipped;
 }
 
-void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, int64_t k_size, int64_t n_total, int64_t row,
-                      int n_rows, float *scratch)
+void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st_cpu_right *right, int64_t n_total,
+                      int64_t row, int n_rows, float *scratch)
 {
-    float *unclipped = scratch + acc_floats() + expanded_floats();
-    float *packed = unclipped + padded(k_size);
-    const int tile = tile_rows(k, n_total);
-    for (int r = 0; r < n_rows; r++) {
-        const int64_t i1 = (row + r) % left->n1, i2 = (row + r) / left->n1 % left->n2,
-                      i3 = (row + r) / left->n1 / left->n2;
-        const ptrdiff_t base = i2 * left->stride2 + i3 * left->stride3;
-        const ptrdiff_t start = left->origin + i1 * left->stride1;
-        const float *x = left->x + base + start;
-        if (left->clip > 0 && (start < 0 || start + k_size > left->clip)) {
-            const int64_t from = start < 0 ? -start : 0;
-            const int64_t to = start + k_size > left->clip ? left->clip - start : k_size;
-            memset(unclipped, 0, sizeof(float) * (size_t)k_size);
-            if (to > from)
-                memcpy(unclipped + from, left->x + base + start + from, sizeof(float) * (size_t)(to - from));
-            x = unclipped;
+    const route t = route_of(k, right, n_total);
+    const areas a = areas_of(scratch, right->k);
+    for (int first = 0; first < n_rows; first += t.tile) {
+        const int rows = n_rows - first < t.tile ? n_rows - first : t.tile, padded = padded_rows(&t, rows);
+        uint8_t *tile = a.packed + (size_t)(CHUNK * t.chunks) * (size_t)first;
+        for (int r = 0; r < padded; r++) {
+            uint8_t *dst = tile + r * CHUNK;
+            if (r >= rows) {
+                for (int64_t c = 0; c < t.chunks; c++)
+                    memset(dst + c * CHUNK * padded, 0, CHUNK);
+                continue;
+            }
+            const float *x = left_row(left, row + first + r, right->k, a.unclipped);
+            if (t.narrow != NULL)
+                t.narrow->pack_row(x, right->k, dst, padded, &a.scale[first + r]);
+            else
+                (t.round ? k->pack_row_bf16 : k->pack_row)(x, right->k, (float *)(void *)dst, padded);
         }
-        const int first = r / tile * tile, rows = n_rows - first < tile ? n_rows - first : tile;
-        k->pack_row(x, k_size, packed + padded(k_size) * (size_t)first + (size_t)(r - first) * 16, rows);
     }
 }
 
 static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
-                       const float *packed, float *expanded, float *acc)
+                       const areas *s)
 {
-    const int64_t n_block = st_cpu_blocks(right->k);
-    const size_t k_padded = padded(right->k);
+    const int64_t n_block = st_cpu_blocks(right->type, right->k);
+    const size_t row_bytes = (size_t)n_block * 2 * CHUNK;
     const int64_t step = right->type == ST_CPU_W_F32 ? n_block : EXPAND_BLOCKS;
     if (n_block == 0)
-        memset(acc, 0, sizeof(float) * (size_t)n_rows * TILE);
+        memset(s->acc, 0, sizeof(float) * (size_t)n_rows * TILE);
     for (int64_t b = 0; b < n_block; b += step) {
         const int blocks = (int)(n_block - b < step ? n_block - b : step);
-        const float *w = expanded;
+        const float *w = s->expanded;
         if (right->type == ST_CPU_W_F32)
             w = (const float *)(const void *)panel;
         else
-            k->expand[right->type](panel + st_cpu_block_bytes(right->type) * (size_t)b, blocks, expanded);
+            k->expand[right->type](panel + st_cpu_block_bytes(right->type) * (size_t)b, blocks, s->expanded);
         for (int r = 0; r < n_rows; r += k->mr) {
             const int rows = n_rows - r < k->mr ? n_rows - r : k->mr;
-            k->product[rows](packed + k_padded * (size_t)r + (size_t)b * ST_CPU_BLOCK * (size_t)rows, w, 2 * blocks,
-                             acc + (size_t)r * TILE, b == 0);
+            const uint8_t *tile = s->packed + row_bytes * (size_t)r + (size_t)(b * 2 * CHUNK * rows);
+            k->product[rows]((const float *)(const void *)tile, w, 2 * blocks, s->acc + (size_t)r * TILE, b == 0);
         }
     }
 }
@@ -84,23 +138,29 @@ static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const
 void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, const st_cpu_epilogue *e, int64_t n_total,
                         int64_t row, int n_rows, int64_t panel, int64_t n_panels, float *scratch)
 {
-    float *acc = scratch, *expanded = acc + acc_floats();
-    const size_t k_padded = padded(right->k);
-    const float *packed = expanded + expanded_floats() + k_padded;
-    const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k);
-    const int tile = tile_rows(k, n_total);
+    const route t = route_of(k, right, n_total);
+    const areas s = areas_of(scratch, right->k);
+    const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k), row_bytes = (size_t)(CHUNK * t.chunks);
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
         const int64_t col = p * ST_CPU_PANEL;
         const int cols = (int)(right->n - col < ST_CPU_PANEL ? right->n - col : ST_CPU_PANEL);
-        if (n_total > ST_CPU_FEW_ROWS)
-            panel_many(k, right, w, n_rows, packed, expanded, acc);
-        for (int r = 0; r < n_rows; r += tile) {
-            const int rows = n_rows - r < tile ? n_rows - r : tile;
-            if (n_total <= ST_CPU_FEW_ROWS)
-                k->skinny[right->type][rows](packed + k_padded * (size_t)r, w, (int)st_cpu_blocks(right->k),
-                                             acc + (size_t)r * TILE);
-            k->finish(e, acc + (size_t)r * TILE, rows, row + r, col, cols);
+        if (t.narrow == NULL && !t.few)
+            panel_many(k, right, w, n_rows, &s);
+        for (int r = 0; r < n_rows; r += t.tile) {
+            const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, rows);
+            const uint8_t *a = s.packed + row_bytes * (size_t)r;
+            float *acc = s.acc + (size_t)r * TILE;
+            if (right->type == ST_CPU_W_I8) {
+                t.narrow->product[rows](a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
+                k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, row + r, col, cols, s.scale + r, w);
+                continue;
+            }
+            if (t.narrow != NULL)
+                t.narrow->product[rows](a, w, (int)t.chunks, acc);
+            else if (t.few)
+                k->skinny[right->type][rows]((const float *)(const void *)a, w, (int)(t.chunks / 2), acc);
+            k->finish(e, acc, padded, rows, row + r, col, cols);
         }
     }
 }

@@ -22,17 +22,21 @@ typedef struct st_cpu_right {
     st_cpu_wtype type;
     int64_t n, k;
     const uint8_t *packed;
+    bool bf16; /* with bf16 weights: the left side is rounded to bf16, and bf16 instructions may be used */
 } st_cpu_right;
 
-enum { ST_CPU_FEW_ROWS = ST_CPU_MAX_SKINNY }; /* up to here weights are expanded in registers */
+enum { ST_CPU_FEW_ROWS = ST_CPU_MAX_SKINNY }; /* up to here f32 products expand weights in registers */
 
-/* Floats of scratch for up to n_rows (<= ST_CPU_ROW_BLOCK) rows of k. */
+/* Rows of a tile of the product of n_total rows; a piece is best a whole number of them, ST_CPU_ROW_BLOCK rows at most. */
+int st_cpu_gemm_tile(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total);
+
+/* Floats of scratch for up to n_rows (<= ST_CPU_ROW_BLOCK) rows. */
 size_t st_cpu_gemm_scratch(int64_t n_rows, int64_t k);
 
 /* Packs rows [row, row + n_rows) into scratch, which then serves st_cpu_gemm_panels. n_total is the product's number of
- * rows; when it is <= ST_CPU_FEW_ROWS all must be packed at once. */
-void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, int64_t k_size, int64_t n_total, int64_t row,
-                      int n_rows, float *scratch);
+ * rows; when it is <= ST_CPU_FEW_ROWS all must be packed at once. right->packed is not read. */
+void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st_cpu_right *right, int64_t n_total,
+                      int64_t row, int n_rows, float *scratch);
 /* The packed rows times panels [panel, panel + n_panels). */
 void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, const st_cpu_epilogue *e, int64_t n_total,
                         int64_t row, int n_rows, int64_t panel, int64_t n_panels, float *scratch);

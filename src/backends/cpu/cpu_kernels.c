@@ -10,34 +10,34 @@ typedef struct level_row {
     uint32_t needs;
     void (*fill_product)(st_cpu_kernels *k); /* NULL: nothing beyond the level below */
     void (*fill_rows)(st_cpu_kernels *k);
+    void (*fill_narrow)(st_cpu_kernels *k);
     bool compiled;
 } level_row;
 
-/* In st_cpu_level order. A level fills over the ones before it; VNNI has no kernels of its own until there are integer
- * products. */
+/* In st_cpu_level order. A level fills over the ones before it. */
+#define ST_CPU_V3 (ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C)
+#define ST_CPU_V4 (ST_CPU_V3 | ST_CPU_AVX512)
+#define ST_CPU_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI | ST_CPU_AVX512_BF16)
+
 static const level_row levels[ST_CPU_LEVEL_COUNT] = {
-    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, true},
+    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL, true},
 #if defined(__x86_64__)
-    [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, true},
-    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C, st_cpu_fill_product_v3,
-                         st_cpu_fill_rows_v3, true},
-    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C | ST_CPU_AVX512,
-                         st_cpu_fill_product_v4, st_cpu_fill_rows_v4, true},
-    [ST_CPU_LEVEL_VNNI] = {"vnni",
-                           ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C | ST_CPU_AVX512 | ST_CPU_AVX512_VNNI |
-                               ST_CPU_AVX512_BF16,
-                           NULL, NULL, true},
-    [ST_CPU_LEVEL_NEON] = {"neon", 0, NULL, NULL, false},
+    [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, true},
+    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, true},
+    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, true},
+    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, true},
+    [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, true},
 #else
-    [ST_CPU_LEVEL_V2] = {"v2", 0, NULL, NULL, false},
-    [ST_CPU_LEVEL_V3] = {"v3", 0, NULL, NULL, false},
-    [ST_CPU_LEVEL_V4] = {"v4", 0, NULL, NULL, false},
-    [ST_CPU_LEVEL_VNNI] = {"vnni", 0, NULL, NULL, false},
-#if defined(__aarch64__)
-    [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, true},
-#else
-    [ST_CPU_LEVEL_NEON] = {"neon", 0, NULL, NULL, false},
+    [ST_CPU_LEVEL_V2] = {.name = "v2"},
+    [ST_CPU_LEVEL_V3] = {.name = "v3"},
+    [ST_CPU_LEVEL_V4] = {.name = "v4"},
+    [ST_CPU_LEVEL_VNNI] = {.name = "vnni"},
+    [ST_CPU_LEVEL_AMX] = {.name = "amx"},
 #endif
+#if defined(__aarch64__)
+    [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, NULL, true},
+#else
+    [ST_CPU_LEVEL_NEON] = {.name = "neon"},
 #endif
 };
 
@@ -49,6 +49,8 @@ void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level)
             levels[i].fill_product(k);
         if (levels[i].compiled && levels[i].fill_rows != NULL)
             levels[i].fill_rows(k);
+        if (levels[i].compiled && levels[i].fill_narrow != NULL)
+            levels[i].fill_narrow(k);
     }
     k->level = level;
 }

@@ -5,8 +5,8 @@
  * a whole number of blocks of 32. A product tile is [2][rows][16] floats: the same layout, so a tile of scores can be
  * the left side of the next product.
  *
- * Every kernel works on f32 and accumulates in f32, with fused multiply-add where the level has it. Pointers need no
- * alignment. No kernel touches a byte outside what its arguments describe. The oracle of each is in tests/kernels. */
+ * Every kernel works on f32 and accumulates in f32, with fused multiply-add where the level has it, but for the narrow
+ * products, which multiply bf16 or 8-bit numbers and sum in f32 or 32-bit integers. Pointers need no alignment. No kernel touches a byte outside what its arguments describe. The oracle of each is in tests/kernels. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_CPU_KERNELS_H
 #define SOTTO_SRC_BACKENDS_CPU_CPU_KERNELS_H
 
@@ -17,10 +17,12 @@
 #include "sotto/graph.h"
 
 enum {
-    ST_CPU_PANEL = 32,      /* columns of a panel */
-    ST_CPU_BLOCK = 32,      /* elements of k in a block */
-    ST_CPU_MAX_MR = 12,     /* rows of a product tile, at most */
-    ST_CPU_ROW_BLOCK = 120, /* rows packed together: a multiple of every level's mr */
+    ST_CPU_PANEL = 32,         /* columns of a panel */
+    ST_CPU_BLOCK = 32,         /* elements of k in a block */
+    ST_CPU_MAX_MR = 12,        /* rows of an f32 product tile, at most */
+    ST_CPU_MAX_NARROW_MR = 32, /* of a narrow one */
+    ST_CPU_ROW_UNIT = 16,      /* a multiple of every level's row_unit */
+    ST_CPU_ROW_BLOCK = 128,    /* rows packed together, at most */
     ST_CPU_MAX_SKINNY = 8
 };
 
@@ -34,6 +36,7 @@ typedef enum st_cpu_wtype {
     ST_CPU_W_Q4_1,
     ST_CPU_W_Q5_0,
     ST_CPU_W_Q5_1,
+    ST_CPU_W_I8,
     ST_CPU_W_COUNT
 } st_cpu_wtype;
 
@@ -43,6 +46,7 @@ typedef enum st_cpu_level {
     ST_CPU_LEVEL_V3,
     ST_CPU_LEVEL_V4,
     ST_CPU_LEVEL_VNNI,
+    ST_CPU_LEVEL_AMX,
     ST_CPU_LEVEL_NEON,
     ST_CPU_LEVEL_COUNT
 } st_cpu_level;
@@ -79,9 +83,31 @@ typedef void (*st_cpu_expand)(const uint8_t *blocks, int n_block, float *out);
 typedef void (*st_cpu_skinny)(const float *a, const uint8_t *blocks, int n_block, float *acc);
 typedef void (*st_cpu_map)(const float *x, float *y, int64_t n);
 
+/* What makes numbers of a row's bytes again: x = scale * (q - zero), q 0 .. 255. */
+typedef struct st_cpu_row_scale {
+    float scale;
+    int32_t zero;
+} st_cpu_row_scale;
+
+/* Products of narrow numbers with packed weights as they are. A packed tile is [chunks][tile rows][64 bytes]: 32 bf16 or
+ * 64 unsigned bytes of a row, zero beyond k; tile rows are the rows rounded up to row_unit.
+ *
+ * 8-bit: with lo = min(x, 0), hi = max(x, 0) of the row, scale = (hi - lo) / 255 and zero = round(-lo * 255 / (hi - lo)),
+ * q = round(clamp(x * 255 / (hi - lo), -zero, 255 - zero)) + zero, ties to even; a row without range gives scale 0. A
+ * number that is not finite makes the scale NaN. All levels give the same integers: sums fit 32 bits for k < 66,000. */
+typedef struct st_cpu_narrow {
+    int mr; /* 0: the level has none */
+    int row_unit;
+    /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. scale
+     * is set by the 8-bit kernel only. */
+    void (*pack_row)(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale);
+    /* acc [2][tile rows][16] = A B, floats for bf16, int32 for 8-bit. Indexed by rows, 1 .. mr. */
+    void (*product[ST_CPU_MAX_NARROW_MR + 1])(const void *a, const void *b, int chunks, void *acc);
+} st_cpu_narrow;
+
 typedef struct st_cpu_kernels {
     st_cpu_level level;
-    int mr;          /* rows of a product tile */
+    int mr;          /* rows of an f32 product tile */
     int skinny_rows; /* rows of the largest skinny kernel */
 
     /* One row of k floats into its place in a packed tile of `rows` rows; zero-fills to the end of the last block. */
@@ -93,8 +119,17 @@ typedef struct st_cpu_kernels {
     st_cpu_expand expand[ST_CPU_W_COUNT];
     /* acc [2][rows][16] = A B for few rows, B read in its packed type. Indexed by rows, 1 .. skinny_rows. */
     st_cpu_skinny skinny[ST_CPU_W_COUNT][ST_CPU_MAX_SKINNY + 1];
-    /* Columns [col, col + cols) (cols <= 32) of rows [row, row + rows) from a product tile through the epilogue. */
-    void (*finish)(const st_cpu_epilogue *e, const float *acc, int rows, int64_t row, int64_t col, int cols);
+    /* The same, each number rounded to bf16. */
+    void (*pack_row_bf16)(const float *x, int64_t k, float *dst, int rows);
+    st_cpu_narrow bf16, i8; /* every level has i8 */
+    /* Columns [col, col + cols) (cols <= 32) of rows [row, row + rows) from a product tile [2][tile_rows][16] through the
+     * epilogue. */
+    void (*finish)(const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows, int64_t row, int64_t col,
+                   int cols);
+    /* The same from integers: (acc - zero * sum of the column's weights) * (scale of the row * scale of the column).
+     * `scale` holds `rows` rows, `header` is that of the panel (cpu_pack.h). */
+    void (*finish_i8)(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, int64_t row, int64_t col,
+                      int cols, const st_cpu_row_scale *scale, const uint8_t *header);
     /* `rows` <= 32 rows of k floats, `stride` elements apart, as the columns of an f32 panel: [k][32], zero where there
      * is no row and for k up to k_padded. */
     void (*pack_panel)(const float *x, ptrdiff_t stride, int rows, int64_t k, int64_t k_padded, float *panel);
@@ -124,6 +159,9 @@ typedef struct st_cpu_kernels {
     /* y = re^2 + im^2 */
     void (*power)(const float *re, const float *im, float *y, int64_t n);
     st_cpu_map gelu, silu, relu, sigmoid, tanh, sqrt, exp;
+    /* On each thread before and after it runs other kernels; NULL: nothing to do. */
+    void (*enter)(void);
+    void (*leave)(void);
     /* Index of the first largest element, NaN never; 0 when all are NaN. */
     int64_t (*argmax)(const float *x, int64_t n);
     void (*to_f16)(const float *x, uint16_t *y, int64_t n);
@@ -133,7 +171,7 @@ typedef struct st_cpu_kernels {
 
 /* Fills the table for a level, from the portable kernels upward. The level must be one that st_cpu_level_usable. */
 void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level);
-/* "portable", "v2", "v3", "v4", "vnni", "neon" */
+/* "portable", "v2", "v3", "v4", "vnni", "amx", "neon" */
 const char *st_cpu_level_name(st_cpu_level level);
 /* False for an unknown name. */
 bool st_cpu_level_find(const char *name, st_cpu_level *out);
@@ -156,6 +194,8 @@ void st_cpu_fill_product_v3(st_cpu_kernels *k);
 void st_cpu_fill_rows_v3(st_cpu_kernels *k);
 void st_cpu_fill_product_v4(st_cpu_kernels *k);
 void st_cpu_fill_rows_v4(st_cpu_kernels *k);
+void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
+void st_cpu_fill_narrow_amx(st_cpu_kernels *k);
 void st_cpu_fill_product_neon(st_cpu_kernels *k);
 void st_cpu_fill_rows_neon(st_cpu_kernels *k);
 

@@ -15,7 +15,7 @@ typedef struct product {
     const sotto_tensor *w; /* right side as a tensor: [.., n, k] */
     int64_t m, n, k;       /* of one product */
     int64_t n_batch;       /* products; for linear and conv_1d all rows are one product */
-    bool stored_packed;
+    bool stored_packed, bf16;
     st_cpu_wtype type;
 } product;
 
@@ -45,6 +45,7 @@ static void describe_linear(const sotto_tensor *node, product *p)
     p->n = p->w->dim[1];
     p->k = p->w->dim[0];
     p->n_batch = 1;
+    p->bf16 = node->params.compute != SOTTO_COMPUTE_F32;
     p->stored_packed = st_cpu_packed(p->w, &p->type);
     if (!p->stored_packed)
         p->type = ST_CPU_W_F32;
@@ -84,10 +85,16 @@ static bool by_panels(const product *p)
     return p->n_batch == 1 && p->m <= ST_CPU_ROW_BLOCK;
 }
 
+static st_cpu_right right_of(const product *p, const void *packed)
+{
+    return (st_cpu_right){p->type, p->n, p->k, packed, p->bf16};
+}
+
 /* Rows of one unit when sharing out by rows: a tile, or for a batch a whole block, since a unit must not span products. */
 static int64_t unit_rows(const st_cpu_kernels *k, const product *p)
 {
-    return p->n_batch > 1 ? ST_CPU_ROW_BLOCK : k->mr;
+    const st_cpu_right right = right_of(p, NULL);
+    return p->n_batch > 1 ? ST_CPU_ROW_BLOCK : st_cpu_gemm_tile(k, &right, p->m);
 }
 
 static void need_product(const st_cpu_kernels *k, const product *p, st_cpu_need *need)
@@ -115,7 +122,7 @@ static void need_product(const st_cpu_kernels *k, const product *p, st_cpu_need 
 
 static void pack_right(st_cpu_run *r, const product *p)
 {
-    const int64_t panels = st_cpu_panels(p->n), k_padded = st_cpu_blocks(p->k) * ST_CPU_BLOCK;
+    const int64_t panels = st_cpu_panels(p->n), k_padded = st_cpu_blocks(ST_CPU_W_F32, p->k) * ST_CPU_BLOCK;
     const size_t panel_floats = (size_t)k_padded * ST_CPU_PANEL;
     const sotto_tensor *w = p->w;
     int64_t start, count;
@@ -142,9 +149,8 @@ static void pack_right(st_cpu_run *r, const product *p)
 
 static void multiply(st_cpu_run *r, const product *p, const st_cpu_epilogue *e)
 {
-    const st_cpu_right right = {p->type, p->n, p->k,
-                                p->stored_packed ? (const uint8_t *)st_tensor_data(p->w) : (const uint8_t *)r->shared};
-    const int64_t panels = st_cpu_panels(p->n);
+    const st_cpu_right right = right_of(p, p->stored_packed ? st_tensor_data(p->w) : (void *)r->shared);
+    const int64_t panels = st_cpu_panels(p->n), tile = st_cpu_gemm_tile(r->k, &right, p->m);
     int64_t start, count;
     if (by_panels(p)) {
         bool ready = false;
@@ -154,15 +160,15 @@ static void multiply(st_cpu_run *r, const product *p, const st_cpu_epilogue *e)
                                  : 1;
         while ((count = st_cpu_take(r, most, &start)) > 0) {
             if (!ready)
-                st_cpu_gemm_pack(r->k, &p->left, p->k, p->m, 0, (int)p->m, r->scratch);
+                st_cpu_gemm_pack(r->k, &p->left, &right, p->m, 0, (int)p->m, r->scratch);
             ready = true;
             st_cpu_gemm_panels(r->k, &right, e, p->m, 0, (int)p->m, start, count, r->scratch);
         }
         return;
     }
-    while ((count = st_cpu_take(r, ST_CPU_ROW_BLOCK / r->k->mr, &start)) > 0) {
-        const int64_t row = start * r->k->mr, end = row + count * r->k->mr, rows = (end < p->m ? end : p->m) - row;
-        st_cpu_gemm_pack(r->k, &p->left, p->k, p->m, row, (int)rows, r->scratch);
+    while ((count = st_cpu_take(r, ST_CPU_ROW_BLOCK / tile, &start)) > 0) {
+        const int64_t row = start * tile, end = row + count * tile, rows = (end < p->m ? end : p->m) - row;
+        st_cpu_gemm_pack(r->k, &p->left, &right, p->m, row, (int)rows, r->scratch);
         st_cpu_gemm_panels(r->k, &right, e, p->m, row, (int)rows, 0, panels, r->scratch);
     }
 }
@@ -181,12 +187,12 @@ static void multiply_batch(st_cpu_run *r, const product *p, const sotto_tensor *
         st_cpu_left left = p->left;
         left.x = (const float *)st_tensor_data(a) + i2 * left.stride2 + i3 * left.stride3;
         left.n2 = 1;
-        const st_cpu_right right = {ST_CPU_W_F32, p->n, p->k,
-                                    (const uint8_t *)r->shared + w_bytes * (size_t)(w3 * w->dim[2] + w2)};
+        const st_cpu_right right =
+            right_of(p, (const uint8_t *)r->shared + w_bytes * (size_t)(w3 * w->dim[2] + w2));
         const st_cpu_epilogue e = {.out = (float *)st_tensor_data(node) + batch * p->m * p->n,
                                    .out_stride = (ptrdiff_t)p->n};
         /* with few rows a block is the whole product */
-        st_cpu_gemm_pack(r->k, &left, p->k, p->m, row, rows, r->scratch);
+        st_cpu_gemm_pack(r->k, &left, &right, p->m, row, rows, r->scratch);
         st_cpu_gemm_panels(r->k, &right, &e, p->m, row, rows, 0, st_cpu_panels(p->n), r->scratch);
     }
 }

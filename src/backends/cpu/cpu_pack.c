@@ -14,7 +14,8 @@ bool st_cpu_wtype_of(sotto_dtype dtype, st_cpu_wtype *out)
         st_cpu_wtype type;
     } table[] = {{SOTTO_F32, ST_CPU_W_F32},   {SOTTO_F16, ST_CPU_W_F16},   {SOTTO_BF16, ST_CPU_W_BF16},
                  {SOTTO_Q8_0, ST_CPU_W_Q8_0}, {SOTTO_Q4_0, ST_CPU_W_Q4_0}, {SOTTO_Q4_1, ST_CPU_W_Q4_1},
-                 {SOTTO_Q5_0, ST_CPU_W_Q5_0}, {SOTTO_Q5_1, ST_CPU_W_Q5_1}};
+                 {SOTTO_Q5_0, ST_CPU_W_Q5_0}, {SOTTO_Q5_1, ST_CPU_W_Q5_1},
+                 {SOTTO_I8, ST_CPU_W_I8}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].dtype == dtype) {
             *out = table[i].type;
@@ -27,9 +28,9 @@ bool st_cpu_wtype_of(sotto_dtype dtype, st_cpu_wtype *out)
 size_t st_cpu_packed_bytes(st_cpu_wtype t, int64_t n, int64_t k)
 {
     size_t panel, all;
-    if (n < 0 || k < 0 || n > INT64_MAX - ST_CPU_PANEL || k > INT64_MAX - ST_CPU_BLOCK ||
-        !st_mul_size(st_cpu_block_bytes(t), (size_t)st_cpu_blocks(k), &panel) ||
-        !st_mul_size(panel, (size_t)st_cpu_panels(n), &all))
+    if (n < 0 || k < 0 || n > INT64_MAX - ST_CPU_PANEL || k > INT64_MAX - ST_CPU_I8_BLOCK ||
+        !st_mul_size(st_cpu_block_bytes(t), (size_t)st_cpu_blocks(t, k), &panel) ||
+        !st_add_size(panel, st_cpu_header_bytes(t), &panel) || !st_mul_size(panel, (size_t)st_cpu_panels(n), &all))
         return 0;
     return all;
 }
@@ -64,16 +65,49 @@ static void pack_quants(st_cpu_wtype t, const uint8_t *in, int column, uint8_t *
     }
 }
 
+size_t st_cpu_row_bytes(st_cpu_wtype t, int64_t k)
+{
+    if (t == ST_CPU_W_I8)
+        return sizeof(float) + (size_t)k;
+    const size_t element = t == ST_CPU_W_F32 ? 4 : 2;
+    return t >= ST_CPU_W_Q8_0 ? (size_t)st_cpu_blocks(t, k) * shapes[t].file_bytes : (size_t)k * element;
+}
+
+/* Rows of one panel, from column `column` on. */
+static void pack_i8(int64_t k, const uint8_t *rows, int column, int n_rows, uint8_t *panel)
+{
+    uint8_t *const blocks = panel + ST_CPU_I8_HEADER;
+    for (int c = column; c < column + n_rows; c++, rows += st_cpu_row_bytes(ST_CPU_W_I8, k)) {
+        const int8_t *const q = (const int8_t *)rows + sizeof(float);
+        int32_t sum = 0;
+        for (int64_t i = 0; i < k; i++)
+            sum += q[i];
+        memcpy(panel + 4 * c, rows, sizeof(float));
+        memcpy(panel + 128 + 4 * c, &sum, sizeof sum);
+        uint8_t *dst = blocks + 4 * c;
+        int64_t i = 0;
+        for (; i + 4 <= k; i += 4, dst += 128)
+            memcpy(dst, q + i, 4);
+        if (i < k)
+            memcpy(dst, q + i, (size_t)(k - i));
+    }
+}
+
 void st_cpu_pack_rows(st_cpu_wtype t, int64_t k, const void *rows, int64_t row, int64_t n_rows, uint8_t *packed)
 {
     const size_t panel_bytes = st_cpu_panel_bytes(t, k), block_bytes = st_cpu_block_bytes(t);
-    const int64_t n_block = st_cpu_blocks(k);
-    const size_t element = t == ST_CPU_W_F32 ? 4 : 2;
-    const size_t row_bytes = t >= ST_CPU_W_Q8_0 ? (size_t)n_block * shapes[t].file_bytes : (size_t)k * element;
+    const int64_t n_block = st_cpu_blocks(t, k);
+    const size_t element = t == ST_CPU_W_F32 ? 4 : 2, row_bytes = st_cpu_row_bytes(t, k);
     for (int64_t first = row; first < row + n_rows;) {
         const int64_t panel = first / ST_CPU_PANEL;
         const int64_t end = (panel + 1) * ST_CPU_PANEL < row + n_rows ? (panel + 1) * ST_CPU_PANEL : row + n_rows;
         uint8_t *block = packed + panel_bytes * (size_t)panel;
+        if (t == ST_CPU_W_I8) {
+            pack_i8(k, (const uint8_t *)rows + (size_t)(first - row) * row_bytes, (int)(first % ST_CPU_PANEL),
+                    (int)(end - first), block);
+            first = end;
+            continue;
+        }
         /* block by block: what is written stays in the first-level cache while the rows come in */
         for (int64_t b = 0; b < n_block; b++, block += block_bytes) {
             const int64_t left = k - b * ST_CPU_BLOCK, n = left < ST_CPU_BLOCK ? left : ST_CPU_BLOCK;
@@ -129,7 +163,15 @@ void st_cpu_unpack_row(st_cpu_wtype t, int64_t k, const uint8_t *packed, int64_t
 {
     const int column = (int)(row % ST_CPU_PANEL);
     const uint8_t *block = packed + st_cpu_panel_bytes(t, k) * (size_t)(row / ST_CPU_PANEL);
-    for (int64_t b = 0; b < st_cpu_blocks(k); b++, block += st_cpu_block_bytes(t), out += ST_CPU_BLOCK) {
+    if (t == ST_CPU_W_I8) {
+        float scale;
+        memcpy(&scale, block + 4 * column, sizeof scale);
+        const int8_t *q = (const int8_t *)block + ST_CPU_I8_HEADER + 4 * column;
+        for (int64_t i = 0; i < k; i++)
+            out[i] = scale * (float)q[i / 4 * 128 + i % 4];
+        return;
+    }
+    for (int64_t b = 0; b < st_cpu_blocks(t, k); b++, block += st_cpu_block_bytes(t), out += ST_CPU_BLOCK) {
         const int64_t left = k - b * ST_CPU_BLOCK, n = left < ST_CPU_BLOCK ? left : ST_CPU_BLOCK;
         if (t >= ST_CPU_W_Q8_0) {
             unpack_quants(t, block, column, out);

@@ -8,8 +8,10 @@
  *   q4_x  [32 scales f16] (q4_1: [32 minima f16]) [4][32 columns][4]: byte j of group g holds k = 4g + j in its low
  *         and k = 16 + 4g + j in its high half
  *   q5_x  as q4_x with [32 columns] of 32 fifth bits (bit k) before the quants
- * Every part is a multiple of 64 bytes. The 4-byte groups are what 8-bit and bf16 dot products want, so a later integer
- * kernel reads the same bytes. Nothing is rounded: unpacking gives back the file's values. */
+ * i8 has blocks of 64 k, and a header before each panel's first block:
+ *   [32 scales f32] [32 sums of the column's quants i32], then blocks of [16 fours of k][32 columns][4] signed bytes
+ * Every part is a multiple of 64 bytes. The 4-byte groups are what 8-bit and bf16 dot products want. Nothing is rounded:
+ * unpacking gives back the file's values. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_CPU_PACK_H
 #define SOTTO_SRC_BACKENDS_CPU_CPU_PACK_H
 
@@ -33,6 +35,8 @@ static inline size_t st_cpu_block_bytes(st_cpu_wtype t)
         return 64 + 128 + 512;
     case ST_CPU_W_Q5_1:
         return 128 + 128 + 512;
+    case ST_CPU_W_I8:
+        return 2048;
     default:
         return 0;
     }
@@ -41,9 +45,12 @@ static inline size_t st_cpu_block_bytes(st_cpu_wtype t)
 /* False when the type cannot be packed. */
 bool st_cpu_wtype_of(sotto_dtype dtype, st_cpu_wtype *out);
 
-static inline int64_t st_cpu_blocks(int64_t k)
+enum { ST_CPU_I8_BLOCK = 64, ST_CPU_I8_HEADER = 256 };
+
+static inline int64_t st_cpu_blocks(st_cpu_wtype t, int64_t k)
 {
-    return (k + ST_CPU_BLOCK - 1) / ST_CPU_BLOCK;
+    const int64_t block = t == ST_CPU_W_I8 ? ST_CPU_I8_BLOCK : ST_CPU_BLOCK;
+    return (k + block - 1) / block;
 }
 
 static inline int64_t st_cpu_panels(int64_t n)
@@ -51,14 +58,22 @@ static inline int64_t st_cpu_panels(int64_t n)
     return (n + ST_CPU_PANEL - 1) / ST_CPU_PANEL;
 }
 
+/* Bytes before a panel's first block. */
+static inline size_t st_cpu_header_bytes(st_cpu_wtype t)
+{
+    return t == ST_CPU_W_I8 ? ST_CPU_I8_HEADER : 0;
+}
+
 /* Bytes of one panel of k elements, and of a whole matrix; the latter is 0 when that overflows. */
 static inline size_t st_cpu_panel_bytes(st_cpu_wtype t, int64_t k)
 {
-    return st_cpu_block_bytes(t) * (size_t)st_cpu_blocks(k);
+    return st_cpu_header_bytes(t) + st_cpu_block_bytes(t) * (size_t)st_cpu_blocks(t, k);
 }
 size_t st_cpu_packed_bytes(st_cpu_wtype t, int64_t n, int64_t k);
 
-/* Rows [row, row + n_rows) of a matrix of k columns, from contiguous rows in the file's layout of the same type. Rows of
+/* Bytes of a row as st_cpu_pack_rows takes it: the file's, for i8 a f32 scale and then k bytes. */
+size_t st_cpu_row_bytes(st_cpu_wtype t, int64_t k);
+/* Rows [row, row + n_rows) of a matrix of k columns, from contiguous rows. Rows of
  * different panels may be packed by different threads at once. The buffer must have been zeroed where no row is packed. */
 void st_cpu_pack_rows(st_cpu_wtype t, int64_t k, const void *rows, int64_t row, int64_t n_rows, uint8_t *packed);
 /* Row `row` as k floats. */

@@ -243,50 +243,52 @@ INL vf activate(sotto_activation act, vf x)
     }
 }
 
-INL void finish_act(sotto_activation act, const st_cpu_epilogue *e, const float *acc, int rows, int64_t row,
-                    int64_t col, int cols)
+/* Adds the residual and stores n <= VL columns of a row. */
+INL void finish_store(const st_cpu_epilogue *e, vf x, int64_t row, int64_t col, int n)
+{
+    float *out = e->out + row * e->out_stride + col;
+    const float *residual = e->residual != NULL ? e->residual + row * e->residual_stride + col : NULL;
+    if (residual != NULL)
+        x = v_add(x, n == VL ? v_load(residual) : v_load_n(residual, n));
+    if (n == VL)
+        v_store(out, x);
+    else
+        v_store_n(out, x, n);
+}
+
+INL void finish_act(sotto_activation act, const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows,
+                    int64_t row, int64_t col, int cols)
 {
     for (int r = 0; r < rows; r++) {
-        float *out = e->out + (row + r) * e->out_stride + col;
-        const float *residual = e->residual != NULL ? e->residual + (row + r) * e->residual_stride + col : NULL;
         for (int c = 0; c < cols; c += VL) {
             const int n = cols - c < VL ? cols - c : VL;
-            vf x = v_load(acc + tile_at(rows, r, c));
-            if (n == VL) {
-                if (e->bias != NULL)
-                    x = v_add(x, v_load(e->bias + col + c));
-                x = activate(act, x);
-                if (residual != NULL)
-                    x = v_add(x, v_load(residual + c));
-                v_store(out + c, x);
-            } else {
-                if (e->bias != NULL)
-                    x = v_add(x, v_load_n(e->bias + col + c, n));
-                x = activate(act, x);
-                if (residual != NULL)
-                    x = v_add(x, v_load_n(residual + c, n));
-                v_store_n(out + c, x, n);
-            }
+            vf x = v_load(acc + tile_at(tile_rows, r, c));
+            if (e->bias != NULL)
+                x = v_add(x, n == VL ? v_load(e->bias + col + c) : v_load_n(e->bias + col + c, n));
+            finish_store(e, activate(act, x), row + r, col + c, n);
         }
     }
 }
 
-static void finish(const st_cpu_epilogue *e, const float *acc, int rows, int64_t row, int64_t col, int cols)
+static void finish(const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows, int64_t row, int64_t col,
+                   int cols)
 {
     switch (e->act) {
     case SOTTO_ACT_GELU:
-        finish_act(SOTTO_ACT_GELU, e, acc, rows, row, col, cols);
+        finish_act(SOTTO_ACT_GELU, e, acc, tile_rows, rows, row, col, cols);
         break;
     case SOTTO_ACT_RELU:
-        finish_act(SOTTO_ACT_RELU, e, acc, rows, row, col, cols);
+        finish_act(SOTTO_ACT_RELU, e, acc, tile_rows, rows, row, col, cols);
         break;
     case SOTTO_ACT_SILU:
-        finish_act(SOTTO_ACT_SILU, e, acc, rows, row, col, cols);
+        finish_act(SOTTO_ACT_SILU, e, acc, tile_rows, rows, row, col, cols);
         break;
     default:
-        finish_act(SOTTO_ACT_NONE, e, acc, rows, row, col, cols);
+        finish_act(SOTTO_ACT_NONE, e, acc, tile_rows, rows, row, col, cols);
     }
 }
+
+#include "narrow_body.h"
 
 /* Four rows at a time: their columns of four are the rows of a small transposition, which the compiler does in registers. */
 static void pack_panel(const float *x, ptrdiff_t stride, int rows, int64_t k, int64_t k_padded, float *panel)
@@ -413,4 +415,5 @@ void LEVEL(st_cpu_fill_product)(st_cpu_kernels *k)
     k->pack_panel = pack_panel;
     k->softmax_tile = softmax_tile;
     k->scale_tile = scale_tile;
+    fill_narrow(k);
 }

@@ -233,4 +233,32 @@ INL vf vi_byte(vi x, int j)
     return vi_float(vi_shr(x, 8 * j) & 255);
 }
 
+INL vi vi_mul(vi a, vi b)
+{
+    return (vi)((vu)a * (vu)b);
+}
+/* The low byte of each lane. */
+INL void vi_store_bytes(uint8_t *p, vi v)
+{
+    for (int i = 0; i < VL; i++)
+        p[i] = (uint8_t)((uint32_t)v[i] & 255u);
+}
+/* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
+INL vi vi_dot4(vi c, int32_t x, vi w)
+{
+    const uint32_t bytes = (uint32_t)x;
+    const vu u = (vu)w;
+    c += ((vi)(u << 24) >> 24) * vi_set1((int)(bytes & 255u));
+    c += ((vi)(u << 16) >> 24) * vi_set1((int)(bytes >> 8 & 255u));
+    c += ((vi)(u << 8) >> 24) * vi_set1((int)(bytes >> 16 & 255u));
+    return c + (w >> 24) * vi_set1((int)(bytes >> 24));
+}
+/* To the nearest bf16, ties to even; NaN stays NaN. */
+INL vf v_round_bf16(vf v)
+{
+    const vi bits = v_as_int(v);
+    const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
+    return v_select(v == v, vi_as_float(vi_and(up, vi_set1((int)0xffff0000))), v);
+}
+
 #endif

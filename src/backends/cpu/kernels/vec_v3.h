@@ -197,4 +197,32 @@ INL vf vi_byte(vi x, int j)
     return vi_float(vi_and(vi_shr(x, 8 * j), vi_set1(255)));
 }
 
+INL vi vi_mul(vi a, vi b)
+{
+    return _mm256_mullo_epi32(a, b);
+}
+/* The low byte of each lane. */
+INL void vi_store_bytes(uint8_t *p, vi v)
+{
+    const vi low = _mm256_and_si256(v, _mm256_set1_epi32(255));
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
+/* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
+INL vi vi_dot4(vi c, int32_t x, vi w)
+{
+    const vi a = _mm256_set1_epi32(x), low = _mm256_set1_epi16(255);
+    const vi even = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), odd = _mm256_srai_epi16(w, 8);
+    c = _mm256_add_epi32(c, _mm256_madd_epi16(even, _mm256_and_si256(a, low)));
+    return _mm256_add_epi32(c, _mm256_madd_epi16(odd, _mm256_srli_epi16(a, 8)));
+}
+/* To the nearest bf16, ties to even; NaN stays NaN. */
+INL vf v_round_bf16(vf v)
+{
+    const vi bits = v_as_int(v);
+    const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
+    const vf rounded = vi_as_float(vi_and(up, vi_set1((int)0xffff0000)));
+    return _mm256_blendv_ps(rounded, v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+}
+
 #endif

@@ -185,4 +185,30 @@ INL vf vi_byte(vi x, int j)
     return vi_float(vi_and(vi_shr(x, 8 * j), vi_set1(255)));
 }
 
+INL vi vi_mul(vi a, vi b)
+{
+    return _mm512_mullo_epi32(a, b);
+}
+/* The low byte of each lane. */
+INL void vi_store_bytes(uint8_t *p, vi v)
+{
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v));
+}
+/* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
+INL vi vi_dot4(vi c, int32_t x, vi w)
+{
+    const vi a = _mm512_set1_epi32(x), low = _mm512_set1_epi16(255);
+    const vi even = _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8), odd = _mm512_srai_epi16(w, 8);
+    c = _mm512_add_epi32(c, _mm512_madd_epi16(even, _mm512_and_si512(a, low)));
+    return _mm512_add_epi32(c, _mm512_madd_epi16(odd, _mm512_srli_epi16(a, 8)));
+}
+/* To the nearest bf16, ties to even; NaN stays NaN. */
+INL vf v_round_bf16(vf v)
+{
+    const vi bits = v_as_int(v);
+    const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
+    const vf rounded = vi_as_float(vi_and(up, vi_set1((int)0xffff0000)));
+    return _mm512_mask_mov_ps(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), v);
+}
+
 #endif

@@ -1,0 +1,130 @@
+/* narrow_body.h: 8-bit products for levels without 8-bit dot products, and the packing and finishing that all levels
+ * share (contracts in cpu_kernels.h). Included by product_body.h. The integers are the same on every level, and so are
+ * the numbers made of them: only basic operations, each rounded once. */
+
+/* Numbers of this size and above are integers: adding it rounds to nearest, ties to even. */
+#define ROUNDER 12582912.0f /* 1.5 * 2^23 */
+
+/* VL numbers from x + i, zeros from k on */
+INL vf narrow_load(const float *x, int64_t i, int64_t k)
+{
+    const int64_t left = k - i;
+    return left >= VL ? v_load(x + i) : left > 0 ? v_load_n(x + i, (int)left) : v_zero();
+}
+
+static void pack_row_i8(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale)
+{
+    vf low = v_zero(), high = v_zero(), check = v_zero();
+    for (int64_t i = 0; i < k; i += VL) {
+        const vf v = narrow_load(x, i, k);
+        low = v_min(v, low);
+        high = v_max(v, high);
+        check = v_add(check, v_mul(v, v_zero()));
+    }
+    const float lowest = -v_hmax(v_sub(v_zero(), low)), range = v_hmax(high) - lowest;
+    const float inverse = range > 0 ? 255.0f / range : 0.0f;
+    const bool usable = range > 0 && range < 3e38f && inverse < 3e38f;
+    const float zero = usable ? (-lowest * inverse + ROUNDER) - ROUNDER : 0.0f;
+    scale->zero = (int32_t)zero;
+    scale->scale = (usable ? range / 255.0f : 0.0f) + v_hsum(check);
+    /* the low byte of (v + ROUNDER)'s bits is v's; zero comes on top in the same byte */
+    const vf factor = v_set1(usable ? inverse : 0.0f), least = v_set1(-zero), most = v_set1(255.0f - zero);
+    const vi offset = vi_set1((int32_t)zero);
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < k; i += ST_CPU_I8_BLOCK, out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows) {
+        for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL) {
+            const vf v = v_min(v_max(v_mul(narrow_load(x, i + j, k), factor), least), most);
+            const vi bits = vi_add(v_as_int(v_add(v, v_set1(ROUNDER))), offset);
+            vi_store_bytes(out + j, bits);
+        }
+        for (int64_t j = k - i < 0 ? 0 : k - i; j < ST_CPU_I8_BLOCK; j++)
+            out[j] = 0;
+    }
+}
+
+INL void product_i8_columns(int rows, const uint8_t *a, const uint8_t *b, int chunks, int32_t *acc, int column)
+{
+    vi c[8][2];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) c[r][v] = vi_set1(0);
+    b += 4 * column;
+    for (int i = 0; i < chunks; i++, a += 64 * (rows - 1)) {
+        for (int four = 0; four < 16; four++, a += 4, b += 4 * ST_CPU_PANEL) {
+            vi w[2];
+            UNROLL for (int v = 0; v < 2; v++) w[v] = vi_load(b + 4 * v * VL);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                int32_t x;
+                memcpy(&x, a + 64 * r, sizeof x);
+                UNROLL for (int v = 0; v < 2; v++) c[r][v] = vi_dot4(c[r][v], x, w[v]);
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
+        memcpy(acc + tile_at(rows, r, column + v * VL), &c[r][v], sizeof(vi));
+}
+
+#define PRODUCT_I8(R)                                                                   \
+    static void product_i8_##R(const void *a, const void *b, int chunks, void *acc)     \
+    {                                                                                   \
+        for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL)                   \
+            product_i8_columns(R, (const uint8_t *)a, (const uint8_t *)b, chunks, (int32_t *)acc, column); \
+    }
+PRODUCT_I8(1)
+PRODUCT_I8(2)
+PRODUCT_I8(3)
+PRODUCT_I8(4)
+
+static void pack_row_bf16(const float *x, int64_t k, float *dst, int rows)
+{
+    const int64_t end = (k + ST_CPU_BLOCK - 1) / ST_CPU_BLOCK * ST_CPU_BLOCK;
+    for (int64_t i = 0; i < end; i += 16, dst += 16 * (ptrdiff_t)rows)
+        UNROLL for (int j = 0; j < 16; j += VL) v_store(dst + j, v_round_bf16(narrow_load(x, i + j, k)));
+}
+
+INL void finish_i8_act(sotto_activation act, const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows,
+                       int64_t row, int64_t col, int cols, const st_cpu_row_scale *scale, const uint8_t *header)
+{
+    const float *column_scale = (const float *)(const void *)header;
+    for (int c = 0; c < cols; c += VL) {
+        const int n = cols - c < VL ? cols - c : VL;
+        const vf scales = v_load(column_scale + c);
+        const vi sums = vi_load(header + 4 * ST_CPU_PANEL + 4 * c);
+        const vf bias = e->bias == NULL ? v_zero() : n == VL ? v_load(e->bias + col + c) : v_load_n(e->bias + col + c, n);
+        for (int r = 0; r < rows; r++) {
+            const vi whole = vi_sub(vi_load(acc + tile_at(tile_rows, r, c)), vi_mul(sums, vi_set1(scale[r].zero)));
+            vf x = v_mul(vi_float(whole), v_mul(v_set1(scale[r].scale), scales));
+            if (e->bias != NULL)
+                x = v_add(x, bias);
+            x = activate(act, x);
+            finish_store(e, x, row + r, col + c, n);
+        }
+    }
+}
+
+static void finish_i8(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, int64_t row, int64_t col,
+                      int cols, const st_cpu_row_scale *scale, const uint8_t *header)
+{
+    switch (e->act) {
+    case SOTTO_ACT_GELU:
+        finish_i8_act(SOTTO_ACT_GELU, e, acc, tile_rows, rows, row, col, cols, scale, header);
+        break;
+    case SOTTO_ACT_RELU:
+        finish_i8_act(SOTTO_ACT_RELU, e, acc, tile_rows, rows, row, col, cols, scale, header);
+        break;
+    case SOTTO_ACT_SILU:
+        finish_i8_act(SOTTO_ACT_SILU, e, acc, tile_rows, rows, row, col, cols, scale, header);
+        break;
+    default:
+        finish_i8_act(SOTTO_ACT_NONE, e, acc, tile_rows, rows, row, col, cols, scale, header);
+    }
+}
+
+static void fill_narrow(st_cpu_kernels *k)
+{
+    k->i8 = (st_cpu_narrow){.mr = 4,
+                            .row_unit = 1,
+                            .pack_row = pack_row_i8,
+                            .product = {NULL, product_i8_1, product_i8_2, product_i8_3, product_i8_4}};
+    k->pack_row_bf16 = pack_row_bf16;
+    k->finish_i8 = finish_i8;
+}

@@ -1,0 +1,258 @@
+/* test_narrow.c: 8-bit and bf16 products of every level that this machine has. 8-bit: the same bits as the definition in
+ * cpu_kernels.h, computed here one number after another. bf16: double sums over rounded operands, bound (k + 8) eps
+ * sum|a b|. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backends/cpu/cpu_gemm.h"
+#include "base/cpu.h"
+#include "base/half.h"
+#include "kernels/guard_support.h"
+#include "quant/quant.h"
+
+#define EPS 0x1p-24
+
+typedef struct product_case {
+    int64_t m, n, k;
+} product_case;
+
+static const product_case cases[] = {{1, 32, 64},   {2, 33, 65},   {3, 1, 1},     {5, 70, 544}, {8, 31, 33}, {12, 64, 512},
+                                     {13, 40, 100}, {16, 32, 128}, {17, 33, 100}, {31, 65, 63}, {33, 34, 96}, {61, 32, 200},
+                                     {129, 35, 72}, {260, 64, 64}};
+enum { N_CASES = sizeof cases / sizeof cases[0] };
+
+/* Rows of all sorts: mixed, positive, negative, constant, zero, tiny and large ranges. */
+static void fill_row(float *x, int64_t k, int64_t row)
+{
+    for (int64_t i = 0; i < k; i++) {
+        const float v = test_random();
+        x[i] = row % 8 == 1   ? fabsf(v)
+               : row % 8 == 2 ? -fabsf(v)
+               : row % 8 == 3 ? 0.25f
+               : row % 8 == 4 ? 0.0f
+               : row % 8 == 5 ? v * 1e-36f
+               : row % 8 == 6 ? v * 1e30f
+                              : v;
+    }
+}
+
+/* The definition, in f32 steps. */
+static float to_bytes(const float *x, int64_t k, int *q, int *zero)
+{
+    float low = 0, high = 0;
+    for (int64_t i = 0; i < k; i++) {
+        low = fminf(low, x[i]);
+        high = fmaxf(high, x[i]);
+    }
+    *zero = 0;
+    memset(q, 0, (size_t)k * sizeof *q);
+    if (high == low)
+        return 0;
+    const float inverse = 255.0f / (high - low);
+    *zero = (int)rintf(-low * inverse);
+    for (int64_t i = 0; i < k; i++)
+        q[i] = (int)rintf(fminf(fmaxf(x[i] * inverse, (float)-*zero), 255.0f - (float)*zero)) + *zero;
+    return (high - low) / 255.0f;
+}
+
+static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const st_cpu_right *right,
+                        const st_cpu_epilogue *e, int64_t m)
+{
+    const int tile = st_cpu_gemm_tile(k, right, m), rows = ST_CPU_ROW_BLOCK / tile * tile;
+    float *scratch = guard_alloc(4 * st_cpu_gemm_scratch(m < rows ? m : rows, right->k));
+    if (k->enter != NULL)
+        k->enter();
+    for (int64_t row = 0; row < m; row += rows) {
+        const int n = (int)(m - row < rows ? m - row : rows);
+        st_cpu_gemm_pack(k, left, right, m, row, n, scratch);
+        st_cpu_gemm_panels(k, right, e, m, row, n, 0, st_cpu_panels(right->n), scratch);
+    }
+    if (k->leave != NULL)
+        k->leave();
+}
+
+static void check_i8(const st_cpu_kernels *k, const product_case *c)
+{
+    const size_t row_bytes = st_cpu_row_bytes(ST_CPU_W_I8, c->k);
+    uint8_t *rows = guard_alloc(row_bytes * (size_t)c->n), *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, c->n, c->k));
+    float *w = malloc((size_t)c->k * 4), *got = malloc((size_t)c->k * 4);
+    for (int64_t j = 0; j < c->n; j++) {
+        for (int64_t i = 0; i < c->k; i++)
+            w[i] = j % 5 == 4 ? 0.0f : j % 5 == 3 ? copysignf(1.0f, test_random()) : test_random();
+        const float scale = st_i8_pack(w, (int8_t *)rows + row_bytes * (size_t)j + 4, c->k);
+        memcpy(rows + row_bytes * (size_t)j, &scale, 4);
+    }
+    st_cpu_pack_rows(ST_CPU_W_I8, c->k, rows, 0, c->n / 2, packed);
+    st_cpu_pack_rows(ST_CPU_W_I8, c->k, rows + row_bytes * (size_t)(c->n / 2), c->n / 2, c->n - c->n / 2, packed);
+    float *x = guard_alloc((size_t)(c->m * c->k) * 4), *y = guard_floats((size_t)(c->m * c->n));
+    for (int64_t i = 0; i < c->m; i++)
+        fill_row(x + i * c->k, c->k, i);
+    const float *bias = guard_floats((size_t)c->n), *residual = guard_floats((size_t)(c->m * c->n));
+    const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false};
+    const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, residual, (ptrdiff_t)c->n, SOTTO_ACT_NONE};
+    run_product(k, &left, &right, &e, c->m);
+    int *q = malloc((size_t)c->k * sizeof *q);
+    for (int64_t i = 0; i < c->m; i++) {
+        int zero;
+        const float scale = to_bytes(x + i * c->k, c->k, q, &zero);
+        for (int64_t j = 0; j < c->n; j++) {
+            const int8_t *weights = (int8_t *)rows + row_bytes * (size_t)j + 4;
+            int64_t sum = 0;
+            for (int64_t l = 0; l < c->k; l++)
+                sum += (int64_t)(q[l] - zero) * weights[l];
+            float column;
+            memcpy(&column, weights - 4, 4);
+            const float want = (float)sum * (scale * column) + bias[j] + residual[i * c->n + j];
+            if (memcmp(&want, &y[i * c->n + j], 4) != 0 && !(want == 0 && y[i * c->n + j] == 0))
+                fail_msg("%s i8 %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level),
+                         (long long)c->m, (long long)c->n, (long long)c->k, (long long)i, (long long)j,
+                         y[i * c->n + j], want);
+        }
+    }
+    for (int64_t j = 0; j < c->n; j++) {
+        st_cpu_unpack_row(ST_CPU_W_I8, c->k, packed, j, got);
+        for (int64_t l = 0; l < c->k; l++) {
+            float column;
+            memcpy(&column, rows + row_bytes * (size_t)j, 4);
+            assert_true(got[l] == column * (float)((int8_t *)rows)[row_bytes * (size_t)j + 4 + (size_t)l]);
+        }
+    }
+    free(q);
+    free(w);
+    free(got);
+    guard_free_all();
+}
+
+static void check_bf16(const st_cpu_kernels *k, const product_case *c)
+{
+    uint16_t *rows = guard_alloc((size_t)(c->n * c->k) * 2);
+    uint8_t *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_BF16, c->n, c->k));
+    for (int64_t i = 0; i < c->n * c->k; i++)
+        rows[i] = st_f32_to_bf16(test_random());
+    st_cpu_pack_rows(ST_CPU_W_BF16, c->k, rows, 0, c->n, packed);
+    const float *x = guard_floats((size_t)(c->m * c->k)), *bias = guard_floats((size_t)c->n);
+    float *y = guard_floats((size_t)(c->m * c->n));
+    const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
+    const st_cpu_right right = {ST_CPU_W_BF16, c->n, c->k, packed, true};
+    const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, NULL, 0, SOTTO_ACT_NONE};
+    run_product(k, &left, &right, &e, c->m);
+    for (int64_t i = 0; i < c->m; i++) {
+        for (int64_t j = 0; j < c->n; j++) {
+            double sum = bias[j], size = fabs(bias[j]);
+            for (int64_t l = 0; l < c->k; l++) {
+                const double p = (double)st_bf16_to_f32(st_f32_to_bf16(x[i * c->k + l])) *
+                                 (double)st_bf16_to_f32(rows[j * c->k + l]);
+                sum += p;
+                size += fabs(p);
+            }
+            const double got = y[i * c->n + j], bound = (double)(c->k + 8) * EPS * size + 1e-34;
+            if (!(fabs(got - sum) <= bound))
+                fail_msg("%s bf16 %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g within %.3g",
+                         st_cpu_level_name(k->level), (long long)c->m, (long long)c->n, (long long)c->k, (long long)i,
+                         (long long)j, got, sum, bound);
+        }
+    }
+    guard_free_all();
+}
+
+/* Infinity and NaN in one row stay in that row. */
+static void check_special(const st_cpu_kernels *k, const product_case *c)
+{
+    uint8_t *i8 = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, c->n, c->k));
+    uint8_t *row = malloc(st_cpu_row_bytes(ST_CPU_W_I8, c->k));
+    memset(row, 1, st_cpu_row_bytes(ST_CPU_W_I8, c->k));
+    const float one = 1;
+    memcpy(row, &one, 4);
+    for (int64_t j = 0; j < c->n; j++)
+        st_cpu_pack_rows(ST_CPU_W_I8, c->k, row, j, 1, i8);
+    free(row);
+    float *x = guard_floats((size_t)(c->m * c->k)), *y = guard_floats((size_t)(c->m * c->n));
+    x[0] = NAN;
+    x[c->m * c->k - 1] = INFINITY;
+    const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, i8, false};
+    const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)c->n};
+    run_product(k, &left, &right, &e, c->m);
+    for (int64_t i = 0; i < c->m * c->n; i++) {
+        const bool bad = i / c->n == 0 || i / c->n == c->m - 1;
+        assert_true(bad ? !isfinite(y[i]) : isfinite(y[i]));
+    }
+    guard_free_all();
+}
+
+static void each_level(void (*check)(const st_cpu_kernels *k, const product_case *c))
+{
+    test_seed();
+    for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
+        if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
+            continue;
+        st_cpu_kernels k;
+        st_cpu_kernels_fill(&k, (st_cpu_level)level);
+        for (size_t i = 0; i < N_CASES; i++)
+            check(&k, &cases[i]);
+    }
+}
+
+static void test_i8(void **state)
+{
+    (void)state;
+    each_level(check_i8);
+}
+
+static void test_bf16(void **state)
+{
+    (void)state;
+    each_level(check_bf16);
+}
+
+static void test_special(void **state)
+{
+    (void)state;
+    each_level(check_special);
+}
+
+/* The largest sums: no step may saturate. */
+static void test_extremes(void **state)
+{
+    (void)state;
+    const int64_t kk = 5120;
+    uint8_t *row = malloc(st_cpu_row_bytes(ST_CPU_W_I8, kk));
+    float *x = malloc((size_t)kk * 4), y;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        const float one = 1;
+        memcpy(row, &one, 4);
+        memset(row + 4, sign < 0 ? -127 & 255 : 127, (size_t)kk);
+        for (int64_t i = 0; i < kk; i++)
+            x[i] = 255;
+        uint8_t *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, 1, kk));
+        st_cpu_pack_rows(ST_CPU_W_I8, kk, row, 0, 1, packed);
+        for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
+            if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
+                continue;
+            st_cpu_kernels k;
+            st_cpu_kernels_fill(&k, (st_cpu_level)level);
+            const st_cpu_left left = {.x = x, .n1 = 1, .n2 = 1, .stride1 = (ptrdiff_t)kk};
+            const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false};
+            const st_cpu_epilogue e = {.out = &y, .out_stride = 1};
+            run_product(&k, &left, &right, &e, 1);
+            assert_true(y == (float)(sign * 255 * 127 * (int)kk));
+        }
+    }
+    free(row);
+    free(x);
+    guard_free_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8), cmocka_unit_test(test_bf16),
+                                       cmocka_unit_test(test_special), cmocka_unit_test(test_extremes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

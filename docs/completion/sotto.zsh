@@ -71,7 +71,9 @@ _sotto()
             '--suppress-tokens[token ids never decoded, separated by commas; -1 stands for symbols that are no speech]:value:_files' \
             '--suppress-nst[never decode symbols that are no speech (already so)]' \
             '--suppress-blank[no window begins with a blank]:value:_files' \
+            '--batch[decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine]:value:_files' \
             '--vad[decode only where there is speech, in windows that end in pauses]' \
+            '--no-vad[with --batch\: hear everything, cut where it is most silent]' \
             '--vad-model[model that finds speech (sotto get silero-vad)]:value:_files' \
             '--vad-threshold[speech begins where it is as likely as this]:value:_files' \
             '--vad-neg-threshold[and may end where it is less likely than this; off = 0.15 below the threshold]:value:_files' \

@@ -117,6 +117,53 @@ static void the_same_twice_and_after_other_audio(void **state)
     sotto_whisper_model_free(model);
 }
 
+/* Every run gives the same, whole or in pieces with a lookahead as long; sequential sessions pay nothing for batches. */
+static void a_batch_gives_the_same_every_time(void **state)
+{
+    (void)state;
+    sotto_whisper_model *model = open_model(TINY);
+    sotto_whisper_session *s = open_session(model);
+    sotto_whisper_options o = short_options();
+    enum { N = 100 * RATE + 77 };
+    float *pcm = make_noise(N, 9);
+    sotto_whisper_timings before, t;
+    sotto_error err;
+    sotto_whisper_get_timings(s, &before);
+    run(s, pcm, N, &o);
+    const uint64_t sequential = digest(s);
+    static const int sizes[] = {3, 8, 0};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        o.batch = sizes[k];
+        run(s, pcm, N, &o);
+        const uint64_t first = digest(s);
+        sotto_whisper_get_timings(s, &t);
+        assert_true(t.n_encode >= 4 && t.n_prompt >= 4 && sotto_whisper_segment_count(s) >= 4);
+        const uint64_t n = sizes[k] ? (uint64_t)sizes[k] : 8;
+        assert_true(t.self_cache_bytes == n * before.self_cache_bytes &&
+                    t.cross_cache_bytes == n * before.cross_cache_bytes);
+        sotto_whisper_set_lookahead(s, 100);
+        assert_int_equal(sotto_whisper_begin(s, &o, &err), SOTTO_OK);
+        for (int64_t i = 0; i < N; i += 7 * RATE)
+            assert_int_equal(sotto_whisper_feed(s, pcm + i, i + 7 * RATE < N ? 7 * RATE : N - i, &err), SOTTO_OK);
+        assert_int_equal(sotto_whisper_finish(s, &err), SOTTO_OK);
+        assert_int_equal(digest(s), first);
+        sotto_whisper_set_lookahead(s, 0);
+        assert_int_equal(sotto_whisper_begin(s, &o, &err), SOTTO_OK); /* given up half way */
+        assert_int_equal(sotto_whisper_feed(s, pcm, 70 * RATE, &err), SOTTO_OK);
+    }
+    o.batch = 33;
+    assert_int_equal(sotto_whisper_begin(s, &o, &err), SOTTO_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "batch"));
+    o.batch = 1;
+    run(s, pcm, N, &o);
+    assert_int_equal(digest(s), sequential);
+    sotto_whisper_get_timings(s, &t);
+    assert_true(t.self_cache_bytes == before.self_cache_bytes && t.cross_cache_bytes == before.cross_cache_bytes);
+    free(pcm);
+    sotto_whisper_session_free(s);
+    sotto_whisper_model_free(model);
+}
+
 static void pieces_give_what_the_whole_gives(void **state)
 {
     (void)state;
@@ -467,6 +514,7 @@ int main(void)
         cmocka_unit_test(samples_that_are_no_numbers),
         cmocka_unit_test(a_second_session_costs_only_its_own_memory),
         cmocka_unit_test(models_from_memory_and_callbacks),
+        cmocka_unit_test(a_batch_gives_the_same_every_time),
         cmocka_unit_test(null_is_refused_everywhere),
         cmocka_unit_test(an_encoder_from_outside),
         cmocka_unit_test(abort_inside_the_encoder),

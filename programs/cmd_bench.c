@@ -12,7 +12,7 @@
 #include "sotto/whisper.h"
 
 typedef struct bench_args {
-    const char *model, *cpu, *device;
+    const char *model, *cpu, *device, *compute;
     int64_t threads, runs;
     bool json;
 } bench_args;
@@ -25,8 +25,10 @@ static const cli_option options[] = {
      "threads; 0 = one for each core; at most two for each core are used"},
     {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni neon",
+    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon",
      "force an instruction set"},
+    {"compute", NULL, CLI_CHOICE, AT(compute), "TYPE", "auto", 0, 0, "auto f32 bf16 int8",
+     "numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest"},
     {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "as JSON"},
     {0}};
 
@@ -162,6 +164,7 @@ static int run(void *args, const cli_list *inputs)
     sotto_whisper_session_options_default(&so);
     mo.backend.device = a->device;
     mo.backend.cpu_level = a->cpu;
+    mo.compute = a->compute;
     mo.backend.n_threads = (int)a->threads;
     so.max_sequences = 1;
     float *pcm = malloc(N_SAMPLES * sizeof *pcm);

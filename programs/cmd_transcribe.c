@@ -371,6 +371,7 @@ static int load(job *j)
     mo.backend.device = j->args->device;
     mo.backend.n_threads = (int)j->args->threads;
     mo.backend.cpu_level = j->args->cpu;
+    mo.compute = j->args->compute;
     mo.backend.logger = cli_logger(&j->log);
     const int sequences = j->options.beam_size > j->options.best_of ? j->options.beam_size : j->options.best_of;
     so.max_sequences = sequences;

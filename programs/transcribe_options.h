@@ -7,7 +7,7 @@
 #include "sotto/whisper.h"
 
 typedef struct transcribe_args {
-    const char *model, *model_dir, *cpu, *device;
+    const char *model, *model_dir, *cpu, *device, *compute;
     int64_t threads;
     const char *raw, *language, *task;
     bool translate, detect_language;

@@ -45,6 +45,10 @@ SOTTO_API void sotto_backend_free(sotto_backend *backend);
 /* "cpu v4, 2 threads"; valid as long as the backend. */
 SOTTO_API const char *sotto_backend_description(const sotto_backend *backend);
 
+/* The type in which the backend multiplies large float matrices fastest at an error that does not matter for networks
+ * trained in f16: SOTTO_I8, SOTTO_BF16 or SOTTO_F32. */
+SOTTO_API sotto_dtype sotto_backend_preferred_weights(const sotto_backend *backend);
+
 /* ---- tensors that outlive graphs: weights and caches ---- */
 
 typedef enum sotto_usage {

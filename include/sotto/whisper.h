@@ -25,6 +25,15 @@ typedef struct sotto_whisper_session sotto_whisper_session;
 typedef struct sotto_whisper_model_options {
     size_t size; /* of this struct, set by _default; lets it grow */
     sotto_backend_options backend;
+    /* In which numbers weights are kept and multiplied, decided when loading:
+     *   "f32"   every weight as the file holds it, expanded exactly; activations in f32
+     *   "bf16"  weights and the left side of products rounded to bf16
+     *   "int8"  weights as 8-bit integers with a scale for each output, the left side brought to 8 bits row by row; what
+     *           is no matrix product, and attention, as in bf16
+     * Sums are wide in each. Block types (q5_0, ...) are brought to the type where many rows meet the weights, in the
+     * encoder, and stay as they are in the decoder, where their bytes count (q8_0 becomes int8 there too). NULL or "auto":
+     * what the device prefers (sotto_backend_preferred_weights). */
+    const char *compute;
 } sotto_whisper_model_options;
 
 SOTTO_API void sotto_whisper_model_options_default(sotto_whisper_model_options *options);
@@ -57,6 +66,7 @@ typedef struct sotto_whisper_model_info {
     int n_text_ctx, n_text_state, n_text_head, n_text_layer;
     int n_languages;
     uint64_t weight_bytes; /* resident */
+    const char *compute;   /* "f32", "bf16" or "int8" */
 } sotto_whisper_model_info;
 SOTTO_API void sotto_whisper_model_get_info(const sotto_whisper_model *model, sotto_whisper_model_info *out);
 

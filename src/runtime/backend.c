@@ -131,6 +131,12 @@ const char *sotto_backend_description(const sotto_backend *backend)
     return backend ? backend->description : "";
 }
 
+sotto_dtype sotto_backend_preferred_weights(const sotto_backend *backend)
+{
+    const st_runner *r = backend ? &backend->main : NULL;
+    return r && r->impl->preferred_weights ? r->impl->preferred_weights(r->state) : SOTTO_F32;
+}
+
 sotto_status sotto_arena_create(sotto_backend *backend, sotto_arena **out, sotto_error *err)
 {
     if (!backend || !out)

@@ -38,6 +38,7 @@ typedef struct st_backend_impl {
     sotto_status (*open)(int index, const sotto_backend_options *options, void **state, sotto_error *err);
     void (*close)(void *state);
     void (*describe)(void *state, char *out, size_t size);
+    sotto_dtype (*preferred_weights)(void *state); /* ? = SOTTO_F32 */
 
     /* buffers */
     st_buffer_traits (*buffer_traits)(void *state, st_buffer_usage usage);

@@ -108,6 +108,11 @@ static void describe(void *state, char *out, size_t size)
     snprintf(out, size, "cpu %s, %d thread%s", st_cpu_level_name(cpu->kernels.level), n, n == 1 ? "" : "s");
 }
 
+static sotto_dtype preferred_weights(void *state)
+{
+    return st_cpu_level_prefers(((const st_cpu *)state)->kernels.level);
+}
+
 /* ---- buffers ---- */
 
 static st_buffer_traits buffer_traits(void *state, st_buffer_usage usage)
@@ -311,6 +316,7 @@ const st_backend_impl st_backend_cpu = {
     .open = open_cpu,
     .close = close_cpu,
     .describe = describe,
+    .preferred_weights = preferred_weights,
     .buffer_traits = buffer_traits,
     .stored_bytes = stored_bytes,
     .buffer_alloc = buffer_alloc,

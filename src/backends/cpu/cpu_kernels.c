@@ -12,6 +12,7 @@ typedef struct level_row {
     void (*fill_rows)(st_cpu_kernels *k);
     void (*fill_narrow)(st_cpu_kernels *k);
     bool compiled;
+    sotto_dtype prefers; /* measured with bench/kernels */
 } level_row;
 
 /* In st_cpu_level order. A level fills over the ones before it. */
@@ -20,13 +21,13 @@ typedef struct level_row {
 #define ST_CPU_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI | ST_CPU_AVX512_BF16)
 
 static const level_row levels[ST_CPU_LEVEL_COUNT] = {
-    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL, true},
+    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL, true, SOTTO_F32},
 #if defined(__x86_64__)
-    [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, true},
-    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, true},
-    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, true},
-    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, true},
-    [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, true},
+    [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, true, SOTTO_F32},
+    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, true, SOTTO_F32},
+    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, true, SOTTO_F32},
+    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, true, SOTTO_I8},
+    [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, true, SOTTO_I8},
 #else
     [ST_CPU_LEVEL_V2] = {.name = "v2"},
     [ST_CPU_LEVEL_V3] = {.name = "v3"},
@@ -35,7 +36,7 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
     [ST_CPU_LEVEL_AMX] = {.name = "amx"},
 #endif
 #if defined(__aarch64__)
-    [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, NULL, true},
+    [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, NULL, true, SOTTO_F32},
 #else
     [ST_CPU_LEVEL_NEON] = {.name = "neon"},
 #endif
@@ -58,6 +59,11 @@ void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level)
 const char *st_cpu_level_name(st_cpu_level level)
 {
     return levels[level].name;
+}
+
+sotto_dtype st_cpu_level_prefers(st_cpu_level level)
+{
+    return levels[level].prefers;
 }
 
 bool st_cpu_level_find(const char *name, st_cpu_level *out)

@@ -77,6 +77,7 @@ sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *cach
 {
     ST_TRY(sotto_graph_create(own_encoder ? "encode" : "cross", &out->graph, err));
     sotto_graph *g = out->graph;
+    sotto_graph_set_compute(g, m->compute == SOTTO_F32 ? SOTTO_COMPUTE_F32 : SOTTO_COMPUTE_BF16);
     const builder b = {g, m->h.n_audio_state, m->h.n_audio_head};
     sotto_tensor *x;
     if (own_encoder) {
@@ -130,6 +131,7 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
 {
     ST_TRY(sotto_graph_create("decode", &out->graph, err));
     sotto_graph *g = out->graph;
+    sotto_graph_set_compute(g, m->compute == SOTTO_F32 ? SOTTO_COMPUTE_F32 : SOTTO_COMPUTE_BF16);
     const builder b = {g, m->h.n_text_state, m->h.n_text_head};
     out->token = row_input(g, "token", n_rows);
     out->position = row_input(g, "position", n_rows);

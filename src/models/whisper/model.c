@@ -150,12 +150,25 @@ static sotto_status list_weights(loader *l, sotto_error *err)
     return SOTTO_OK;
 }
 
-/* The type a matrix is kept in: the file's where the backends compute with it, else one that loses nothing that matters:
- * i8 with a scale a row has the integers of q8_0; K types are far coarser than f16. */
-static sotto_dtype resident_dtype(sotto_dtype file, int64_t n)
+/* Products of all rows of a window: the encoder's, and the keys and values that the decoder's layers make of its output. */
+static bool meets_many_rows(const weight *w)
 {
+    return strncmp(w->part[0], "encoder.", 8) == 0 || strstr(w->part[0], "cross_attn.key") != NULL;
+}
+
+/* The type a matrix is kept in. In f32 it is the file's where the backends compute with it, else one that loses nothing
+ * that matters: i8 with a scale a row has the integers of q8_0; K types are far coarser than f16. Otherwise it is the
+ * compute type, but for blocks smaller than that in the decoder, where reading weights is the work. */
+static sotto_dtype resident_dtype(const loader *l, const weight *w, sotto_dtype file)
+{
+    const sotto_dtype compute = l->m->compute;
+    if (w->kind == WEIGHT_CONV)
+        return compute != SOTTO_F32 ? SOTTO_BF16 : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
+    const bool small_blocks = sotto_dtype_block(file) == 32 && file != SOTTO_Q8_0;
+    if (compute != SOTTO_F32 && (meets_many_rows(w) || !small_blocks))
+        return compute == SOTTO_BF16 && file == SOTTO_Q8_0 && !meets_many_rows(w) ? file : compute;
     if (file == SOTTO_I8)
-        return n % 32 == 0 ? SOTTO_Q8_0 : SOTTO_F16;
+        return w->n % 32 == 0 ? SOTTO_Q8_0 : SOTTO_F16;
     return sotto_dtype_can_pack(file) ? file : SOTTO_F16;
 }
 
@@ -195,9 +208,7 @@ static sotto_status declare(loader *l, const weight *w, sotto_error *err)
         ST_TRY(find_part(l, w, i, &t, err));
         if (w->kind == WEIGHT_VECTOR || w->kind == WEIGHT_TABLE)
             continue;
-        const sotto_dtype d = w->kind == WEIGHT_CONV && t.dtype == SOTTO_F32 ? SOTTO_F32
-                              : w->kind == WEIGHT_CONV                       ? SOTTO_F16
-                                                                             : resident_dtype(t.dtype, w->n);
+        const sotto_dtype d = resident_dtype(l, w, t.dtype);
         if (i == 0)
             dtype = d;
         else if (dtype != d)
@@ -245,7 +256,9 @@ static sotto_status upload_matrix_part(loader *l, const weight *w, int i, float 
     ST_TRY(find_part(l, w, i, &t, err));
     sotto_tensor *to = *w->out;
     const int64_t row0 = (int64_t)i * w->rows;
-    if (w->kind == WEIGHT_MATRIX && t.dtype == sotto_tensor_dtype(to))
+    const bool as_it_is = t.dtype == sotto_tensor_dtype(to) ||
+                          (sotto_tensor_dtype(to) == SOTTO_I8 && sotto_dtype_can_pack(t.dtype));
+    if (w->kind == WEIGHT_MATRIX && as_it_is && t.dtype != SOTTO_I8)
         return sotto_store_upload(l->m->store, to, row0, w->rows, t.dtype, t.data, err);
     if (w->kind == WEIGHT_CONV) {
         t.dim[0] = w->n;
@@ -346,6 +359,23 @@ static sotto_status load_weights(loader *l, sotto_error *err)
     return status;
 }
 
+static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sotto_error *err)
+{
+    static const struct {
+        const char *name;
+        sotto_dtype dtype;
+    } types[] = {{"f32", SOTTO_F32}, {"bf16", SOTTO_BF16}, {"int8", SOTTO_I8}};
+    m->compute = sotto_backend_preferred_weights(m->backend);
+    if (!name || strcmp(name, "auto") == 0)
+        return SOTTO_OK;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(name, types[i].name) == 0) {
+            m->compute = types[i].dtype;
+            return SOTTO_OK;
+        }
+    return st_fail(err, SOTTO_E_ARGUMENT, "compute type \"%s\" is unknown, expected auto, f32, bf16 or int8", name);
+}
+
 static sotto_status load(loader *l, const sotto_whisper_model_options *options, sotto_error *err)
 {
     sotto_whisper_model *m = l->m;
@@ -362,6 +392,7 @@ static sotto_status load(loader *l, const sotto_whisper_model_options *options, 
         m->backend_options.cpu_level = m->cpu_level;
     }
     ST_TRY(sotto_backend_open(&m->backend_options, &m->backend, err));
+    ST_TRY(choose_compute(m, options->compute, err));
     m->encoder = st_calloc((size_t)m->h.n_audio_layer, sizeof *m->encoder);
     m->decoder = st_calloc((size_t)m->h.n_text_layer, sizeof *m->decoder);
     if (!m->encoder || !m->decoder)

@@ -40,6 +40,7 @@ struct sotto_whisper_model {
     sotto_backend *backend; /* loads weights; sessions open their own on the same device */
     sotto_backend_options backend_options;
     char device[32], cpu_level[16], format[16];
+    sotto_dtype compute; /* of large products: SOTTO_F32, SOTTO_BF16 or SOTTO_I8 */
     sotto_store *store;
     double load_seconds;
     /* front end */

@@ -2,7 +2,7 @@
 set(SOTTO_FLAGS_v2 -march=x86-64-v2)
 set(SOTTO_FLAGS_v3 -march=x86-64-v3)
 set(SOTTO_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
-set(SOTTO_FLAGS_vnni -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mprefer-vector-width=512)
+set(SOTTO_FLAGS_vnni -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512)
 set(SOTTO_FLAGS_amx -march=x86-64-v4 -mamx-tile -mamx-int8 -mamx-bf16 -mprefer-vector-width=512)
 function(sotto_isa_flags)
   foreach(file ${ARGN})

@@ -59,6 +59,8 @@ uint32_t st_cpu_features(void)
         f |= ST_CPU_AVX512;
         if (leaf7c & (1u << 11))
             f |= ST_CPU_AVX512_VNNI;
+        if (leaf7c & (1u << 1))
+            f |= ST_CPU_AVX512_VBMI;
         if (leaf71a & (1u << 5))
             f |= ST_CPU_AVX512_BF16;
         const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
@@ -102,7 +104,7 @@ char *st_cpu_name(char *out, size_t size)
 char *st_cpu_features_text(uint32_t features, char *out, size_t size)
 {
     static const char *const name[] = {"sse4.2",      "avx2",        "fma",      "f16c", "avx512",
-                                       "avx512-vnni", "avx512-bf16", "avx-vnni", "neon",        "amx"};
+                                       "avx512-vnni", "avx512-bf16", "avx-vnni", "neon",        "amx",         "avx512-vbmi"};
     size_t used = 0;
     if (size > 0)
         out[0] = '\0';

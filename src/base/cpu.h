@@ -15,6 +15,7 @@ enum {
     ST_CPU_AVX512_BF16 = 1 << 6,
     ST_CPU_AVX_VNNI = 1 << 7,
     ST_CPU_NEON = 1 << 8,
+    ST_CPU_AVX512_VBMI = 1 << 10,
     ST_CPU_AMX = 1 << 9 /* tiles with 8-bit and bf16 products; asking has got the process leave to use them */
 };
 

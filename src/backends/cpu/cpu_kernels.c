@@ -18,7 +18,7 @@ typedef struct level_row {
 /* In st_cpu_level order. A level fills over the ones before it. */
 #define ST_CPU_V3 (ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C)
 #define ST_CPU_V4 (ST_CPU_V3 | ST_CPU_AVX512)
-#define ST_CPU_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI | ST_CPU_AVX512_BF16)
+#define ST_CPU_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI | ST_CPU_AVX512_BF16 | ST_CPU_AVX512_VBMI)
 
 static const level_row levels[ST_CPU_LEVEL_COUNT] = {
     [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL, true, SOTTO_F32},

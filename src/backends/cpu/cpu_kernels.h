@@ -105,6 +105,23 @@ typedef struct st_cpu_narrow {
     void (*product[ST_CPU_MAX_NARROW_MR + 1])(const void *a, const void *b, int chunks, void *acc);
 } st_cpu_narrow;
 
+/* What bf16 attention needs besides the bf16 product (cpu_attention_bf16.c). Tiles of scores and of probabilities are
+ * product tiles; scores are in units of log 2 / 128. The columns of a panel of probabilities and the keys of a panel of
+ * values are permuted alike, as the level likes it. */
+typedef struct st_cpu_attend {
+    /* n <= 32 keys of d (a multiple of 32) floats: [d / 32][16][32 keys][2] bf16, zero beyond n */
+    void (*pack_keys)(const float *x, ptrdiff_t stride, int n, int d, uint8_t *out);
+    /* n <= 32 values, 32 columns of them: [16][32 columns][2] bf16, zero beyond n */
+    void (*pack_values)(const float *x, ptrdiff_t stride, int n, uint8_t *out);
+    /* max [rows] = the larger of itself and the row's first n <= 32 scores; NaN when one is */
+    void (*largest)(const float *acc, int tile_rows, int rows, int n, float *max);
+    /* p [rows][64 bytes] = 2^((score - base[row]) / 128 - 100) in bf16, zero beyond n <= 32 and below 2^-127; infinite
+     * above 2^128. sum [rows][16] gets what was added to each of 16 parts of the row's sum. */
+    void (*probabilities)(const float *acc, int tile_rows, int rows, int n, const float *base, uint8_t *p, float *sum);
+    /* acc [rows][16] *= factor[row] */
+    void (*scale_rows)(float *acc, int rows, const float *factor);
+} st_cpu_attend;
+
 typedef struct st_cpu_kernels {
     st_cpu_level level;
     int mr;          /* rows of an f32 product tile */
@@ -122,6 +139,7 @@ typedef struct st_cpu_kernels {
     /* The same, each number rounded to bf16. */
     void (*pack_row_bf16)(const float *x, int64_t k, float *dst, int rows);
     st_cpu_narrow bf16, i8; /* every level has i8 */
+    st_cpu_attend attend;   /* NULLs: the level has none */
     /* Columns [col, col + cols) (cols <= 32) of rows [row, row + rows) from a product tile [2][tile_rows][16] through the
      * epilogue. */
     void (*finish)(const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows, int64_t row, int64_t col,
@@ -197,6 +215,7 @@ void st_cpu_fill_rows_v3(st_cpu_kernels *k);
 void st_cpu_fill_product_v4(st_cpu_kernels *k);
 void st_cpu_fill_rows_v4(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
+void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_amx(st_cpu_kernels *k);
 void st_cpu_fill_product_neon(st_cpu_kernels *k);
 void st_cpu_fill_rows_neon(st_cpu_kernels *k);

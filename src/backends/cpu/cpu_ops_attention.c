@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu_attention.h"
+#include "backends/cpu/cpu_attention_bf16.h"
 #include "backends/cpu/cpu_exec.h"
 
 /* ---- attention: phase 0 packs all heads' keys and values, phase 1 takes tiles of query rows ---- */
@@ -46,36 +47,56 @@ static bool supports_attention(const sotto_tensor *node)
            node->src[0]->dim[0] <= 1024;
 }
 
+/* How a node is computed: in f32, or in bf16 where that is allowed and the level has it. */
+typedef struct attention_way {
+    int tile; /* query rows of a unit */
+    size_t packed, scratch;
+    void (*pack)(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed);
+    void (*rows)(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows, const float *packed,
+                 float *scratch);
+} attention_way;
+
+static attention_way way_of(const st_cpu_kernels *k, const sotto_tensor *node, const st_cpu_attention *a)
+{
+    if (node->params.compute == SOTTO_COMPUTE_BF16 && st_cpu_attention_bf16_fits(k, a))
+        return (attention_way){k->bf16.mr, st_cpu_attention_bf16_packed(a), st_cpu_attention_bf16_scratch(a),
+                               st_cpu_attention_bf16_pack, st_cpu_attention_bf16_rows};
+    return (attention_way){k->mr, st_cpu_attention_packed(a), st_cpu_attention_scratch(a), st_cpu_attention_pack,
+                           st_cpu_attention_rows};
+}
+
 static void need_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
 {
     const sotto_tensor *q = node->src[0], *key = node->src[1];
     const st_cpu_attention a = head_of(node, 0, 0, false);
+    const attention_way way = way_of(k, node, &a);
     need->n_phase = 2;
     need->units[0] = q->dim[3] * key->dim[1] * st_cpu_attention_pack_units(&a);
-    need->units[1] = q->dim[3] * q->dim[1] * ((a.n_q + k->mr - 1) / k->mr);
-    need->thread_floats = st_cpu_attention_scratch(&a);
-    need->shared_floats = st_cpu_attention_packed(&a) * (size_t)(q->dim[3] * key->dim[1]);
+    need->units[1] = q->dim[3] * q->dim[1] * ((a.n_q + way.tile - 1) / way.tile);
+    need->thread_floats = way.scratch;
+    need->shared_floats = way.packed * (size_t)(q->dim[3] * key->dim[1]);
 }
 
 static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
 {
     const sotto_tensor *q = node->src[0], *key = node->src[1];
     const int64_t heads = q->dim[1], heads_kv = key->dim[1], share = heads_kv > 0 ? heads / heads_kv : 1;
+    const st_cpu_attention any = head_of(node, 0, 0, false);
+    const attention_way way = way_of(r->k, node, &any);
+    const int64_t units = st_cpu_attention_pack_units(&any), tiles = (q->dim[2] + way.tile - 1) / way.tile;
     int64_t start, count;
     while ((count = st_cpu_take(r, 16, &start)) > 0) {
         for (int64_t u = start; u < start + count; u++) {
             if (phase == 0) {
-                const st_cpu_attention any = head_of(node, 0, 0, false);
-                const int64_t units = st_cpu_attention_pack_units(&any), head = u / units;
+                const int64_t head = u / units;
                 const st_cpu_attention a = head_of(node, head / heads_kv, head % heads_kv * share, true);
-                st_cpu_attention_pack(r->k, &a, u % units, r->shared + st_cpu_attention_packed(&a) * (size_t)head);
+                way.pack(r->k, &a, u % units, r->shared + way.packed * (size_t)head);
             } else {
-                const int64_t tiles = (q->dim[2] + r->k->mr - 1) / r->k->mr, head = u / tiles;
+                const int64_t head = u / tiles, row = u % tiles * way.tile, left = any.n_q - row;
                 const st_cpu_attention a = head_of(node, head / heads, head % heads, true);
-                const int64_t row = u % tiles * r->k->mr, left = a.n_q - row;
                 const int64_t packed = head / heads * heads_kv + head % heads / share;
-                st_cpu_attention_rows(r->k, &a, row, (int)(left < r->k->mr ? left : r->k->mr),
-                                      r->shared + st_cpu_attention_packed(&a) * (size_t)packed, r->scratch);
+                way.rows(r->k, &a, row, (int)(left < way.tile ? left : way.tile),
+                         r->shared + way.packed * (size_t)packed, r->scratch);
             }
         }
     }

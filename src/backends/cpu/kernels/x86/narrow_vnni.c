@@ -84,4 +84,5 @@ void st_cpu_fill_narrow_vnni(st_cpu_kernels *k)
     k->bf16.product[R] = bf16_##R;
     EACH_ROW(SET)
 #undef SET
+    st_cpu_fill_attention_vnni(k);
 }

@@ -1,0 +1,114 @@
+/* attention_vnni.c: what bf16 attention needs besides products (contracts in cpu_kernels.h), with AVX-512 VBMI and BF16. */
+#if !defined(__AVX512VBMI__) || !defined(__AVX512BF16__)
+#error "this file needs -mavx512vbmi -mavx512bf16"
+#endif
+#include <immintrin.h>
+#include <string.h>
+
+#include "../vec.h"
+#include "backends/cpu/cpu_kernels.h"
+
+/* round(128 (2^(i/128) - 1)): the mantissa of 2^(i/128) in bf16 */
+static const uint8_t mantissa[128] __attribute__((aligned(64))) = {
+    0,  1,  1,  2,  3,  4,  4,  5,  6,  6,  7,  8,  9,  9,  10, 11, 12, 12, 13, 14, 15,  15,  16,  17,  18,  19,
+    19, 20, 21, 22, 23, 23, 24, 25, 26, 27, 28, 28, 29, 30, 31, 32, 33, 34, 34, 35, 36,  37,  38,  39,  40,  41,
+    42, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61,  62,  63,  64,  65,  66,
+    67, 68, 69, 70, 71, 72, 74, 75, 76, 77, 78, 79, 80, 81, 82, 84, 85, 86, 87, 88, 89,  91,  92,  93,  94,  95,
+    96, 98, 99, 100, 101, 103, 104, 105, 106, 108, 109, 110, 111, 113, 114, 115, 117, 118, 119, 121, 122, 123, 125, 126};
+
+/* The reference gets this exponent: 2^-27 below it is zero, 2^228 above it still a number. */
+#define REFERENCE_BITS (27 * 128.0f)
+
+/* Bits 0..15 are the valid columns of the first vector of a row, 16..31 of the second. */
+INL __mmask32 valid_columns(int n)
+{
+    return n >= 32 ? 0xffffffffu : (1u << n) - 1u;
+}
+
+/* As _mm512_packus_epi32 lays out two vectors of 16: position i of the result is column packed_column(i). */
+INL int packed_column(int i)
+{
+    return i % 8 < 4 ? i / 8 * 4 + i % 8 : 16 + i / 8 * 4 + i % 8 - 4;
+}
+
+static void largest(const float *acc, int tile_rows, int rows, int n, float *max)
+{
+    const __mmask32 valid = valid_columns(n);
+    const __m512 least = _mm512_set1_ps(-__builtin_inff());
+    for (int r = 0; r < rows; r++) {
+        const __m512 a = _mm512_mask_loadu_ps(least, (__mmask16)valid, acc + r * 16);
+        const __m512 b = _mm512_mask_loadu_ps(least, (__mmask16)(valid >> 16), acc + (tile_rows + r) * 16);
+        const __mmask16 bad = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+        const float most = _mm512_reduce_max_ps(_mm512_max_ps(a, b));
+        if (bad || max[r] != max[r])
+            max[r] = __builtin_nanf("");
+        else
+            max[r] = most > max[r] ? most : max[r];
+    }
+}
+
+static void probabilities(const float *acc, int tile_rows, int rows, int n, const float *base, uint8_t *p, float *sum)
+{
+    const __m512i low = _mm512_load_si512(mantissa), high = _mm512_load_si512(mantissa + 64);
+    const __m512i most = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f), ones = _mm512_set1_epi16(0x3f80);
+    __mmask32 valid = 0xffffffffu;
+    if (n < 32) {
+        valid = 0;
+        for (int i = 0; i < 32; i++)
+            if (packed_column(i) < n)
+                valid |= 1u << i;
+    }
+    for (int r = 0; r < rows; r++) {
+        const __m512 shift = _mm512_set1_ps(base[r] - REFERENCE_BITS);
+        const __m512i a = _mm512_cvtps_epi32(_mm512_sub_ps(_mm512_loadu_ps(acc + r * 16), shift));
+        const __m512i b = _mm512_cvtps_epi32(_mm512_sub_ps(_mm512_loadu_ps(acc + (tile_rows + r) * 16), shift));
+        const __m512i bits = _mm512_min_epu16(_mm512_packus_epi32(a, b), most);
+        /* the table where `fraction` has ones, the exponent elsewhere */
+        __m512i e = _mm512_ternarylogic_epi32(fraction, _mm512_permutex2var_epi8(low, bits, high), bits, 0xca);
+        e = _mm512_maskz_mov_epi16(valid, e);
+        _mm512_storeu_si512(p + r * 64, e);
+        const __m512 total = _mm512_loadu_ps(sum + r * 16);
+        _mm512_storeu_ps(sum + r * 16, _mm512_dpbf16_ps(total, (__m512bh)e, (__m512bh)ones));
+    }
+}
+
+static void pack_keys(const float *x, ptrdiff_t stride, int n, int d, uint8_t *out)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i to = _mm512_slli_epi32(lane, 7);
+    if (n < ST_CPU_PANEL)
+        memset(out, 0, (size_t)d / 32 * 2048);
+    for (int key = 0; key < n; key++, x += stride) {
+        for (int c = 0; c < d; c += 32) {
+            const __m512bh pairs = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + c + 16), _mm512_loadu_ps(x + c));
+            _mm512_i32scatter_epi32(out + c / 32 * 2048 + key * 4, to, (__m512i)pairs, 1);
+        }
+    }
+}
+
+static void pack_values(const float *x, ptrdiff_t stride, int n, uint8_t *out)
+{
+    /* two rows of 16 into pairs */
+    const __m512i pair = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
+                                          5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    for (int i = 0; i < 32; i += 2) {
+        const int first = packed_column(i), second = packed_column(i + 1);
+        for (int half = 0; half < 2; half++) {
+            const __m512 a = first < n ? _mm512_loadu_ps(x + first * stride + half * 16) : _mm512_setzero_ps();
+            const __m512 b = second < n ? _mm512_loadu_ps(x + second * stride + half * 16) : _mm512_setzero_ps();
+            _mm512_storeu_si512(out + i / 2 * 128 + half * 64,
+                                _mm512_permutexvar_epi16(pair, (__m512i)_mm512_cvtne2ps_pbh(b, a)));
+        }
+    }
+}
+
+static void scale_rows(float *acc, int rows, const float *factor)
+{
+    for (int r = 0; r < rows; r++)
+        _mm512_storeu_ps(acc + r * 16, _mm512_mul_ps(_mm512_loadu_ps(acc + r * 16), _mm512_set1_ps(factor[r])));
+}
+
+void st_cpu_fill_attention_vnni(st_cpu_kernels *k)
+{
+    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities, scale_rows};
+}

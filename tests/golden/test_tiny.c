@@ -14,9 +14,13 @@
 
 #include "parts_support.h"
 
-#define ENCODER_BOUND 2e-3
-#define LOGIT_BOUND 0.05
-#define MARGIN 0.1 /* steps whose two best are closer than twice the logit bound prove nothing */
+typedef struct precision {
+    const char *compute;
+    double encoder, logit;
+    int tokens; /* of those that are no near-ties, at least */
+} precision;
+
+static const precision exact = {"f32", 2e-3, 0.05, 8};
 
 #define FOLDER SOTTO_BUILD_DIR "/tiny"
 
@@ -53,7 +57,7 @@ static int argmax(const float *x, int n)
 }
 
 /* Plain argmax, one row a step, as a decoder goes. */
-static int check_argmax(const parts *p, const golden *g, float *logits, int n_vocab)
+static int check_argmax(const parts *p, const golden *g, float *logits, int n_vocab, double margin)
 {
     int32_t tokens[64], prompt[16];
     const int n = parts_ids(golden_at(g->json, "argmax_tokens"), tokens, 64);
@@ -62,7 +66,7 @@ static int check_argmax(const parts *p, const golden *g, float *logits, int n_vo
     int compared = 0;
     parts_logits(p, prompt, n_prompt, logits);
     for (int i = 0; i < n; i++) {
-        if (json_number_value(json_array_get(margins, (size_t)i)) > MARGIN) {
+        if (json_number_value(json_array_get(margins, (size_t)i)) > margin) { /* others prove nothing */
             assert_int_equal(argmax(logits, n_vocab), tokens[i]);
             compared++;
         }
@@ -83,11 +87,14 @@ static double check_forced(const parts *p, const golden *g, float *logits)
     return parts_logit_error(g, golden_at(g->json, "forced_logits"), logits);
 }
 
-static void check_model(const char *path, const golden *g, const char *cpu_level)
+static void check_model(const char *path, const golden *g, const char *cpu_level, const precision *b)
 {
     sotto_error err;
     sotto_whisper_model *model;
-    if (sotto_whisper_model_open(path, NULL, &model, &err))
+    sotto_whisper_model_options o;
+    sotto_whisper_model_options_default(&o);
+    o.compute = b->compute;
+    if (sotto_whisper_model_open(path, &o, &model, &err))
         fail_msg("%s", err.text);
     const int d = model->h.n_audio_state;
     parts p = parts_open(model, cpu_level);
@@ -96,10 +103,10 @@ static void check_model(const char *path, const golden *g, const char *cpu_level
     if (p.engine.encode(p.engine.ctx, 0, mel, &err) || st_net_encoder_output(p.net, out, &err))
         fail_msg("%s", err.text);
     const double e = parts_encoder_error(g, out, d), f = check_forced(&p, g, logits);
-    const int compared = check_argmax(&p, g, logits, model->h.n_vocab);
-    printf("%-40s %-8s encoder %.1e (<= %.0e), logits %.1e (<= %.2f), %d tokens equal\n", strrchr(path, '/') + 1,
-           cpu_level ? cpu_level : "auto", e, ENCODER_BOUND, f, LOGIT_BOUND, compared);
-    assert_true(e <= ENCODER_BOUND && f <= LOGIT_BOUND && compared >= 8);
+    const int compared = check_argmax(&p, g, logits, model->h.n_vocab, 2 * b->logit);
+    printf("%-40s %s %-8s encoder %.1e (<= %.0e), logits %.1e (<= %.2f), %d tokens equal\n", strrchr(path, '/') + 1,
+           b->compute, cpu_level ? cpu_level : "auto", e, b->encoder, f, b->logit, compared);
+    assert_true(e <= b->encoder && f <= b->logit && compared >= b->tokens);
     free(mel);
     free(logits);
     free(out);
@@ -118,7 +125,7 @@ static void check_variant(const char *variant)
             continue;
         char path[1024];
         snprintf(path, sizeof path, FOLDER "/%s", entry->d_name);
-        check_model(path, &g, NULL);
+        check_model(path, &g, NULL, &exact);
         done++;
     }
     closedir(folder);
@@ -147,7 +154,10 @@ static void large_v3_layouts(void **state)
 static void every_cpu_level(void **state)
 {
     (void)state;
-    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "neon"};
+    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon"};
+    /* Rows of 64 seeded numbers are rounded more coarsely than those of a trained model: 1.8e-2 and 3.4e-2 were measured.
+     * The bounds of real models are in test_base.c. */
+    static const precision all[] = {{"f32", 2e-3, 0.05, 8}, {"bf16", 3e-2, 0.2, 4}, {"int8", 6e-2, 0.5, 0}};
     golden g = golden_open("tiny", variants[0]);
     int done = 0;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
@@ -158,7 +168,8 @@ static void every_cpu_level(void **state)
             continue;
         }
         sotto_backend_free(backend);
-        check_model(FOLDER "/tiny-multilingual-ggml-f16.bin", &g, levels[i]);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            check_model(FOLDER "/tiny-multilingual-ggml-f16.bin", &g, levels[i], &all[k]);
         done++;
     }
     golden_close(&g);

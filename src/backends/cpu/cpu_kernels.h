@@ -76,7 +76,8 @@ typedef struct st_cpu_cells {
     float *scratch; /* st_cpu_cells_scratch() floats */
 } st_cpu_cells;
 
-enum { ST_CPU_CELL_CHUNK = 256 }; /* cells whose scores are held at once */
+enum { ST_CPU_CELL_CHUNK = 256, /* cells whose scores are held at once */
+       ST_CPU_WINDOW_MAX_D = 128 };
 
 typedef void (*st_cpu_product)(const float *a, const float *b, int chunks, float *acc, bool first);
 typedef void (*st_cpu_expand)(const uint8_t *blocks, int n_block, float *out);
@@ -162,6 +163,9 @@ typedef struct st_cpu_kernels {
     void (*cells_f32)(const st_cpu_cells *c);
     void (*cells_f16)(const st_cpu_cells *c);
     void (*cells_bf16)(const st_cpu_cells *c);
+    /* cells_bf16 for neighbouring cells (index NULL) and d a multiple of 32 up to ST_CPU_WINDOW_MAX_D, with queries and
+     * probabilities rounded to bf16; NULL: the level has none. */
+    void (*window_bf16)(const st_cpu_cells *c);
 
     void (*layer_norm)(const float *x, const float *w, const float *b, float eps, int64_t n, float *y);
     void (*rms_norm)(const float *x, const float *w, float eps, int64_t n, float *y);
@@ -183,6 +187,7 @@ typedef struct st_cpu_kernels {
     /* Index of the first largest element, NaN never; 0 when all are NaN. */
     int64_t (*argmax)(const float *x, int64_t n);
     void (*to_f16)(const float *x, uint16_t *y, int64_t n);
+    void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
     void (*from_f16)(const uint16_t *x, float *y, int64_t n);
     void (*from_bf16)(const uint16_t *x, float *y, int64_t n);
 } st_cpu_kernels;
@@ -202,7 +207,7 @@ st_cpu_level st_cpu_level_best(uint32_t features);
 /* Floats of st_cpu_cells.scratch for heads of d elements. */
 static inline size_t st_cpu_cells_scratch(int d)
 {
-    return (size_t)ST_CPU_MAX_SKINNY * (ST_CPU_CELL_CHUNK + (size_t)d);
+    return (size_t)16 * ST_CPU_CELL_CHUNK + 512 + (size_t)64 * (size_t)d;
 }
 
 /* Fillers of the levels; each sets the pointers that its file defines. */
@@ -216,6 +221,7 @@ void st_cpu_fill_product_v4(st_cpu_kernels *k);
 void st_cpu_fill_rows_v4(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
+void st_cpu_fill_window_amx(st_cpu_kernels *k);
 void st_cpu_fill_narrow_amx(st_cpu_kernels *k);
 void st_cpu_fill_product_neon(st_cpu_kernels *k);
 void st_cpu_fill_rows_neon(st_cpu_kernels *k);

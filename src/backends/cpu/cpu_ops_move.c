@@ -68,6 +68,10 @@ static void move(const st_cpu_kernels *k, sotto_dtype from, const char *x, size_
             k->to_f16((const float *)(const void *)x, (uint16_t *)(void *)y, n);
             return;
         }
+        if (from == SOTTO_F32 && to == SOTTO_BF16) {
+            k->to_bf16((const float *)(const void *)x, (uint16_t *)(void *)y, n);
+            return;
+        }
         if (to == SOTTO_F32 && from == SOTTO_F16) {
             k->from_f16((const uint16_t *)(const void *)x, (float *)(void *)y, n);
             return;

@@ -63,12 +63,13 @@ static sotto_status create_cache(st_net *net, const char *what, int64_t n_rows, 
 {
     ST_TRY(sotto_store_create(net->backend, SOTTO_USAGE_CACHE, store, err));
     const int64_t dim[2] = {net->m->h.n_text_state, n_rows};
+    const sotto_dtype dtype = net->m->compute == SOTTO_F32 ? SOTTO_F16 : SOTTO_BF16;
     for (int i = 0; i < net->m->h.n_text_layer; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s_k.%d", what, i);
-        k[i] = sotto_store_add(*store, name, SOTTO_F16, 2, dim, false);
+        k[i] = sotto_store_add(*store, name, dtype, 2, dim, false);
         snprintf(name, sizeof name, "%s_v.%d", what, i);
-        v[i] = sotto_store_add(*store, name, SOTTO_F16, 2, dim, false);
+        v[i] = sotto_store_add(*store, name, dtype, 2, dim, false);
     }
     return SOTTO_OK;
 }

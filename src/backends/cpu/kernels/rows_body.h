@@ -159,6 +159,20 @@ static void to_f16(const float *x, uint16_t *y, int64_t n)
     EACH(n) v_store_f16_n(y + i, row_load(x + i, m), (int)m);
 }
 
+static void to_bf16(const float *x, uint16_t *y, int64_t n)
+{
+    EACH(n)
+    {
+        float t[VL];
+        v_store(t, v_round_bf16(row_load(x + i, m)));
+        for (int64_t j = 0; j < m; j++) {
+            uint32_t bits;
+            memcpy(&bits, &t[j], sizeof bits);
+            y[i + j] = (uint16_t)(bits >> 16);
+        }
+    }
+}
+
 static void from_f16(const uint16_t *x, float *y, int64_t n)
 {
     EACH(n) row_store(y + i, m == VL ? v_load_f16(x + i) : v_load_f16_n(x + i, (int)m), m);
@@ -370,6 +384,7 @@ void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
     k->exp = map_exp;
     k->argmax = argmax;
     k->to_f16 = to_f16;
+    k->to_bf16 = to_bf16;
     k->from_f16 = from_f16;
     k->from_bf16 = from_bf16;
 }

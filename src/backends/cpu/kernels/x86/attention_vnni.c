@@ -7,14 +7,7 @@
 
 #include "../vec.h"
 #include "backends/cpu/cpu_kernels.h"
-
-/* round(128 (2^(i/128) - 1)): the mantissa of 2^(i/128) in bf16 */
-static const uint8_t mantissa[128] __attribute__((aligned(64))) = {
-    0,  1,  1,  2,  3,  4,  4,  5,  6,  6,  7,  8,  9,  9,  10, 11, 12, 12, 13, 14, 15,  15,  16,  17,  18,  19,
-    19, 20, 21, 22, 23, 23, 24, 25, 26, 27, 28, 28, 29, 30, 31, 32, 33, 34, 34, 35, 36,  37,  38,  39,  40,  41,
-    42, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61,  62,  63,  64,  65,  66,
-    67, 68, 69, 70, 71, 72, 74, 75, 76, 77, 78, 79, 80, 81, 82, 84, 85, 86, 87, 88, 89,  91,  92,  93,  94,  95,
-    96, 98, 99, 100, 101, 103, 104, 105, 106, 108, 109, 110, 111, 113, 114, 115, 117, 118, 119, 121, 122, 123, 125, 126};
+#include "bf16_powers.h"
 
 /* The reference gets this exponent: 2^-27 below it is zero, 2^228 above it still a number. */
 #define REFERENCE_BITS (27 * 128.0f)
@@ -49,8 +42,7 @@ static void largest(const float *acc, int tile_rows, int rows, int n, float *max
 
 static void probabilities(const float *acc, int tile_rows, int rows, int n, const float *base, uint8_t *p, float *sum)
 {
-    const __m512i low = _mm512_load_si512(mantissa), high = _mm512_load_si512(mantissa + 64);
-    const __m512i most = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f), ones = _mm512_set1_epi16(0x3f80);
+    const __m512i ones = _mm512_set1_epi16(0x3f80);
     __mmask32 valid = 0xffffffffu;
     if (n < 32) {
         valid = 0;
@@ -60,11 +52,8 @@ static void probabilities(const float *acc, int tile_rows, int rows, int n, cons
     }
     for (int r = 0; r < rows; r++) {
         const __m512 shift = _mm512_set1_ps(base[r] - REFERENCE_BITS);
-        const __m512i a = _mm512_cvtps_epi32(_mm512_sub_ps(_mm512_loadu_ps(acc + r * 16), shift));
-        const __m512i b = _mm512_cvtps_epi32(_mm512_sub_ps(_mm512_loadu_ps(acc + (tile_rows + r) * 16), shift));
-        const __m512i bits = _mm512_min_epu16(_mm512_packus_epi32(a, b), most);
-        /* the table where `fraction` has ones, the exponent elsewhere */
-        __m512i e = _mm512_ternarylogic_epi32(fraction, _mm512_permutex2var_epi8(low, bits, high), bits, 0xca);
+        __m512i e = st_bf16_powers(_mm512_sub_ps(_mm512_loadu_ps(acc + r * 16), shift),
+                                   _mm512_sub_ps(_mm512_loadu_ps(acc + (tile_rows + r) * 16), shift));
         e = _mm512_maskz_mov_epi16(valid, e);
         _mm512_storeu_si512(p + r * 64, e);
         const __m512 total = _mm512_loadu_ps(sum + r * 16);

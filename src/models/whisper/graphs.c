@@ -40,6 +40,13 @@ static sotto_tensor *heads(const builder *b, sotto_tensor *x)
     return sotto_view_reshape(b->g, x, 3, dim);
 }
 
+/* [n, n_head, d_head] <-> [n_head, n, d_head], same memory */
+static sotto_tensor *heads_first(const builder *b, sotto_tensor *x)
+{
+    static const int axis[4] = {0, 2, 1, 3};
+    return sotto_view_permute(b->g, x, axis);
+}
+
 static float attention_scale(const builder *b)
 {
     return 1.0f / sqrtf((float)(b->d / b->n_head));
@@ -92,8 +99,10 @@ sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *cach
     for (int i = 0; i < m->h.n_text_layer; i++) {
         const st_attention_weights *w = &m->decoder[i].cross;
         sotto_tensor *kv = linear(&b, x, w->kv_w, w->kv_b, SOTTO_ACT_NONE, NULL); /* [n_ctx, 2 D] */
-        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_k[i]), 1, first, n_ctx), part_of(&b, kv, 0));
-        (void)sotto_copy_into(g, sotto_view_slice(g, use(&b, caches->cross_v[i]), 1, first, n_ctx), part_of(&b, kv, 1));
+        sotto_tensor *const cache[2] = {use(&b, caches->cross_k[i]), use(&b, caches->cross_v[i])};
+        for (int part = 0; part < 2; part++)
+            (void)sotto_copy_into(g, sotto_view_slice(g, cache[part], 1, first, n_ctx),
+                                  heads_first(&b, heads(&b, part_of(&b, kv, part))));
     }
     out->output = x;
     if (own_encoder)
@@ -120,8 +129,8 @@ static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_l
 
     h = norm(b, x, w->cross.ln_w, w->cross.ln_b);
     h = linear(b, h, w->cross.q_w, w->cross.q_b, SOTTO_ACT_NONE, NULL); /* [n, D] */
-    h = sotto_cache_attention(g, heads(b, h), heads(b, use(b, caches->cross_k[i])), heads(b, use(b, caches->cross_v[i])),
-                              NULL, in->cross_base, in->cross_n, attention_scale(b));
+    h = sotto_cache_attention(g, heads(b, h), heads_first(b, use(b, caches->cross_k[i])),
+                              heads_first(b, use(b, caches->cross_v[i])), NULL, in->cross_base, in->cross_n, attention_scale(b));
     x = linear(b, h, w->cross.out_w, w->cross.out_b, SOTTO_ACT_NONE, x);
     return mlp(b, x, &w->mlp);
 }

@@ -7,7 +7,7 @@
 /* Keys and values of each decoder layer. D = state of the model. */
 typedef struct st_caches {
     sotto_tensor **self_k, **self_v;   /* [n_window * n_cell, D] */
-    sotto_tensor **cross_k, **cross_v; /* [n_window * n_audio_ctx, D] */
+    sotto_tensor **cross_k, **cross_v; /* [n_head, n_window * n_audio_ctx, D / n_head]: a head's cells lie together */
 } st_caches;
 
 typedef struct st_encode_graph {

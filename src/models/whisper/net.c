@@ -58,18 +58,17 @@ struct st_net {
     bool output_valid;
 };
 
-static sotto_status create_cache(st_net *net, const char *what, int64_t n_rows, sotto_store **store, sotto_tensor **k,
-                                 sotto_tensor **v, sotto_error *err)
+static sotto_status create_cache(st_net *net, const char *what, const int64_t dim[3], sotto_store **store,
+                                 sotto_tensor **k, sotto_tensor **v, sotto_error *err)
 {
     ST_TRY(sotto_store_create(net->backend, SOTTO_USAGE_CACHE, store, err));
-    const int64_t dim[2] = {net->m->h.n_text_state, n_rows};
     const sotto_dtype dtype = net->m->compute == SOTTO_F32 ? SOTTO_F16 : SOTTO_BF16;
     for (int i = 0; i < net->m->h.n_text_layer; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s_k.%d", what, i);
-        k[i] = sotto_store_add(*store, name, dtype, 2, dim, false);
+        k[i] = sotto_store_add(*store, name, dtype, 3, dim, false);
         snprintf(name, sizeof name, "%s_v.%d", what, i);
-        v[i] = sotto_store_add(*store, name, dtype, 2, dim, false);
+        v[i] = sotto_store_add(*store, name, dtype, 3, dim, false);
     }
     return SOTTO_OK;
 }
@@ -192,10 +191,10 @@ static sotto_status init(st_net *net, sotto_error *err)
     ST_TRY(init_cells(net, n_cell, err));
     net->caches = (st_caches){net->cache_tensors, net->cache_tensors + n_layer, net->cache_tensors + 2 * n_layer,
                               net->cache_tensors + 3 * n_layer};
-    ST_TRY(create_cache(net, "self", (int64_t)net->n_window * n_cell, &net->self_store, net->caches.self_k,
-                        net->caches.self_v, err));
-    ST_TRY(create_cache(net, "cross", (int64_t)net->n_window * h->n_audio_ctx, &net->cross_store, net->caches.cross_k,
-                        net->caches.cross_v, err));
+    const int64_t d = h->n_text_state, self[3] = {d, (int64_t)net->n_window * n_cell, 1};
+    const int64_t cross[3] = {d / h->n_text_head, (int64_t)net->n_window * h->n_audio_ctx, h->n_text_head};
+    ST_TRY(create_cache(net, "self", self, &net->self_store, net->caches.self_k, net->caches.self_v, err));
+    ST_TRY(create_cache(net, "cross", cross, &net->cross_store, net->caches.cross_k, net->caches.cross_v, err));
     /* a dry run: plans of the largest graphs are made, and with them all sizes known, before memory is taken */
     ST_TRY(build_encode(net, 0, n_ctx, net->outside == NULL, err));
     decode_plan *step;

@@ -161,16 +161,7 @@ static void to_f16(const float *x, uint16_t *y, int64_t n)
 
 static void to_bf16(const float *x, uint16_t *y, int64_t n)
 {
-    EACH(n)
-    {
-        float t[VL];
-        v_store(t, v_round_bf16(row_load(x + i, m)));
-        for (int64_t j = 0; j < m; j++) {
-            uint32_t bits;
-            memcpy(&bits, &t[j], sizeof bits);
-            y[i + j] = (uint16_t)(bits >> 16);
-        }
-    }
+    EACH(n) v_store_bf16_n(y + i, row_load(x + i, m), (int)m);
 }
 
 static void from_f16(const uint16_t *x, float *y, int64_t n)

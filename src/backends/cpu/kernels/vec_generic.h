@@ -260,5 +260,14 @@ INL vf v_round_bf16(vf v)
     const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
     return v_select(v == v, vi_as_float(vi_and(up, vi_set1((int)0xffff0000))), v);
 }
+/* The first n numbers, rounded to bf16. */
+INL void v_store_bf16_n(uint16_t *p, vf v, int n)
+{
+    uint32_t bits[VL];
+    const vi rounded = v_as_int(v_round_bf16(v));
+    memcpy(bits, &rounded, sizeof bits);
+    for (int i = 0; i < n; i++)
+        p[i] = (uint16_t)(bits[i] >> 16);
+}
 
 #endif

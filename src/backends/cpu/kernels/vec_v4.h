@@ -210,5 +210,10 @@ INL vf v_round_bf16(vf v)
     const vf rounded = vi_as_float(vi_and(up, vi_set1((int)0xffff0000)));
     return _mm512_mask_mov_ps(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), v);
 }
+/* The first n numbers, rounded to bf16. */
+INL void v_store_bf16_n(uint16_t *p, vf v, int n)
+{
+    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16(vi_shr(v_as_int(v_round_bf16(v)), 16)));
+}
 
 #endif

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "backends/scene_support.h"
+#include "base/half.h"
 #include "tensor/tensor_impl.h"
 
 #define U 0x1p-24
+#define U_BF16 0x1p-8
 
 /* Error of the activation itself plus what it makes of an error of its argument (slope up to 1.13). */
 static double activation_bound(int act, double x, double error)
@@ -28,6 +30,26 @@ static double product_bound(double k, double magnitude)
     return 1.2 * (k + 8) * U * magnitude;
 }
 
+/* What rounding the left side may change: weights of bf16 may meet numbers rounded to bf16. */
+static double rounding(const sotto_tensor *node, double left, double right)
+{
+    const bool may = node->params.compute == SOTTO_COMPUTE_BF16 && node->src[1]->dtype == SOTTO_BF16;
+    return may ? fabs((left - (double)st_bf16_to_f32(st_f32_to_bf16((float)left))) * right) : 0;
+}
+
+/* With weights of i8 all find the same integers; only what follows the sum is rounded. */
+static double i8_bound(const float *left, const float *right, int64_t k, double bias)
+{
+    double low = 0, high = 0, magnitude = 0;
+    for (int64_t i = 0; i < k; i++) {
+        low = fmin(low, left[i]);
+        high = fmax(high, left[i]);
+    }
+    for (int64_t i = 0; i < k; i++)
+        magnitude += (fabs(left[i]) + (high - low) / 255) * fabs(right[i]);
+    return 4 * U * (magnitude + fabs(bias));
+}
+
 static void bound_linear(const sotto_tensor *node, float *const *src, const float *y, double *bound)
 {
     const sotto_tensor *x = node->src[0], *w = node->src[1];
@@ -41,18 +63,22 @@ static void bound_linear(const sotto_tensor *node, float *const *src, const floa
                     const float *right = row_of(w, src[1], o, i2, i3);
                     const int64_t first = (i1 * stride - pad) * x->dim[0]; /* a row, or the frames under the kernel */
                     const float *left = row_of(x, src[0], conv ? 0 : i1, i2, i3);
-                    double sum = 0, magnitude = 0;
+                    double sum = 0, magnitude = 0, rounded = 0;
                     for (int64_t i = 0; i < k; i++) {
                         const bool inside = !conv || (first + i >= 0 && first + i < x->dim[0] * x->dim[1]);
                         const double p = inside ? (double)left[conv ? first + i : i] * right[i] : 0;
                         sum += p;
                         magnitude += fabs(p);
+                        rounded += inside ? rounding(node, left[conv ? first + i : i], right[i]) : 0;
                     }
                     if (!matmul && src[2]) {
                         sum += src[2][o];
                         magnitude += fabs(src[2][o]);
                     }
-                    bound[at] = activation_bound(node->params.act, sum, product_bound((double)k, magnitude));
+                    double error = product_bound((double)k, magnitude) + rounded;
+                    if (w->dtype == SOTTO_I8)
+                        error = i8_bound(left, right, k, src[2] ? src[2][o] : 0);
+                    bound[at] = activation_bound(node->params.act, sum, error);
                     if (!matmul && src[3])
                         bound[at] += U * (fabs(y[at]) + fabs(src[3][at]));
                 }
@@ -96,9 +122,10 @@ static void bound_softmax(const sotto_tensor *node, float *const *src, const flo
     }
 }
 
-/* One row of one head: q, and for each key its k and v rows; fills d bounds. */
+/* One row of one head: q, and for each key its k and v rows; fills d bounds. In bf16 queries, keys, values, scores (in
+ * steps of 1/128 of log 2) and probabilities are rounded; what that does to a score becomes a factor of its weight. */
 static void attention_bound(const float *q, const float *k, const float *v, int64_t step, const int32_t *keys,
-                            int64_t n, int64_t d, double scale, double *bound)
+                            int64_t n, int64_t d, double scale, bool bf16, double *bound)
 {
     double top = -INFINITY, s_max = 0, sum = 0;
     double *p = malloc((size_t)n * sizeof *p + 1);
@@ -119,6 +146,8 @@ static void attention_bound(const float *q, const float *k, const float *v, int6
         for (int64_t j = 0; j < n; j++)
             magnitude += p[j] / sum * fabs(v[keys[j] * step + e]);
         bound[e] = 2 * U * (2 * ((double)d + 8) * s_max + (double)n + 32) * magnitude;
+        if (bf16)
+            bound[e] += (2 * expm1(2 * U_BF16 * s_max + U_BF16) + 3 * U_BF16) * magnitude;
     }
     free(p);
 }
@@ -136,7 +165,7 @@ static void bound_attention(const sotto_tensor *node, float *const *src, const f
         const int64_t seen = node->params.i[0] ? n_k - n_q + i + 1 : n_k;
         const int64_t kv = (b * n_k * h_kv + hi / (h / h_kv)) * d;
         attention_bound(src[0] + row * d, src[1] + kv, src[2] + kv, h_kv * d, keys, seen < 0 ? 0 : seen, d,
-                        node->params.f[0], bound + row * d);
+                        node->params.f[0], node->params.compute == SOTTO_COMPUTE_BF16, bound + row * d);
     }
     free(keys);
 }
@@ -147,6 +176,7 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
     const sotto_tensor *q = node->src[0], *k = node->src[1], *index = node->src[3];
     const int64_t d = q->dim[0], h = q->dim[1], h_kv = k->dim[1], n_cell = k->dim[2];
     const int64_t most = index ? index->dim[0] : n_cell;
+    const bool bf16 = node->params.compute == SOTTO_COMPUTE_BF16 && k->dtype == SOTTO_BF16 && !index;
     int32_t *keys = malloc((size_t)most * sizeof *keys + 1);
     for (int64_t at = 0; at < q->dim[2] * h; at++) {
         const int64_t row = at / h, kv = at % h / (h / h_kv) * d;
@@ -161,7 +191,7 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
             const int64_t c = index ? (int64_t)src[3][base * index->dim[0] + j] : base + j;
             keys[j] = (int32_t)(c < 0 ? 0 : c >= n_cell ? n_cell - 1 : c);
         }
-        attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0],
+        attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0], bf16,
                         bound + at * d);
     }
     free(keys);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/half.h"
 #include "runtime/runtime_impl.h"
 #include "sotto/quant.h"
 
@@ -45,7 +46,7 @@ static float *numbers(scene *s, int64_t n)
 {
     float *x = malloc((size_t)n * sizeof *x + 1);
     for (int64_t i = 0; i < n; i++)
-        x[i] = scene_number(s);
+        x[i] = s->coarse ? st_bf16_to_f32(st_f32_to_bf16(scene_number(s))) : scene_number(s);
     return x;
 }
 
@@ -89,6 +90,10 @@ static sotto_tensor *stored(scene *s, sotto_store *store, sotto_dtype dtype, int
     sotto_tensor *t = sotto_store_add(store, "stored", dtype, 2, dim, matrix);
     assert_non_null(t);
     float *x = numbers(s, k * n);
+    if (dtype == SOTTO_I8) { /* its scales are found by the store */
+        keep(s, t, SOTTO_F32, x, (size_t)(k * n) * sizeof *x, store);
+        return sotto_graph_use(s->g, t);
+    }
     char *rows = malloc(sotto_tensor_bytes(t) + 1);
     if (k * n > 0)
         assert_true(sotto_row_from_f32(dtype, x, rows, k * n));
@@ -143,8 +148,10 @@ static void upload(scene *s)
 void scene_run(scene *s, sotto_backend *b, build_fn *build, const variant *v, uint64_t seed, bool probing)
 {
     sotto_error err;
-    *s = (scene){.backend = b, .random = seed, .spread = v->spread > 0 ? v->spread : 1, .probing = probing};
+    *s = (scene){
+        .backend = b, .random = seed, .spread = v->spread > 0 ? v->spread : 1, .coarse = v->coarse, .probing = probing};
     ok(sotto_graph_create("scene", &s->g, &err), &err);
+    sotto_graph_set_compute(s->g, v->compute);
     ok(sotto_arena_create(b, &s->arena, &err), &err);
     ok(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &s->weights, &err), &err);
     ok(sotto_store_create(b, SOTTO_USAGE_CACHE, &s->cache, &err), &err);
@@ -206,9 +213,9 @@ void scene_compare(sotto_backend *b, sotto_backend *ref, const char *what, build
     scene_run(&r, ref, build, v, seed, true);
     void *got = scene_result(&a), *want = scene_result(&r);
     char where[240], shape[96];
-    snprintf(where, sizeof where, "%s: %s of %s, layout %d, %s, matrix %d, y %s, n %lld", sotto_backend_description(b),
-             what, st_op_name(r.node->op), (int)v->how, sotto_dtype_name(v->dtype), v->matrix,
-             st_tensor_shape_text(r.y, shape, sizeof shape), (long long)v->n);
+    snprintf(where, sizeof where, "%s: %s of %s, compute %d, layout %d, %s, matrix %d, y %s, n %lld",
+             sotto_backend_description(b), what, st_op_name(r.node->op), (int)v->compute, (int)v->how,
+             sotto_dtype_name(v->dtype), v->matrix, st_tensor_shape_text(r.y, shape, sizeof shape), (long long)v->n);
     const int64_t n = sotto_tensor_count(r.y);
     if (r.y->dtype == SOTTO_F32) {
         float *src[ST_MAX_SRC];

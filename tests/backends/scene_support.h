@@ -27,6 +27,8 @@ typedef struct variant {
     int64_t n;      /* a second size: columns of the product, keys, rows of a table .. */
     int extra;      /* what the op needs besides */
     float spread;   /* magnitude of the data, 0 = 1 */
+    sotto_compute compute;
+    bool coarse; /* inputs are exact in bf16 */
 } variant;
 
 enum { MAX_SETS = 16 };
@@ -40,6 +42,7 @@ typedef struct scene {
     sotto_plan *plan;
     uint64_t random;
     float spread;
+    bool coarse;
     struct {
         sotto_tensor *t;
         sotto_dtype dtype; /* of the data */
@@ -59,7 +62,7 @@ typedef void build_fn(scene *s, const variant *v);
 /* Sources. Data is random in +-spread, from the scene's own sequence. */
 sotto_tensor *scene_floats(scene *s, layout how, const int64_t *dim);
 sotto_tensor *scene_given(scene *s, sotto_dtype dtype, int n_dims, const int64_t *dim, const void *data);
-/* w [n, k] in the weights store: random numbers packed to dtype */
+/* w [n, k] in the weights store: random numbers packed to dtype; i8 is given as f32 */
 sotto_tensor *scene_weights(scene *s, sotto_dtype dtype, int64_t k, int64_t n, bool matrix);
 /* [n_cell, width] in a cache store, random */
 sotto_tensor *scene_cache(scene *s, sotto_dtype dtype, int64_t width, int64_t n_cell);

@@ -11,6 +11,7 @@
 
 #include "backends/scene_support.h"
 #include "base/thread.h"
+#include "sotto/quant.h"
 #include "tensor/tensor_impl.h"
 
 static void finish(scene *s, sotto_tensor *y)
@@ -246,7 +247,7 @@ static sotto_backend *open_or_null(const char *device, const char *level, int n_
 
 static void on_every_device(case_fn *run)
 {
-    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "neon"};
+    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon"};
     sotto_backend *ref = open_or_null("reference", NULL, 1);
     for (int i = 0; i < sotto_device_count(); i++) {
         sotto_device_info info;
@@ -301,6 +302,48 @@ static void products_on(sotto_backend *b, sotto_backend *ref)
         w.how = (layout)(i % 3);
         scene_compare(b, ref, "matmul", build_matmul, &v);
         scene_compare(b, ref, "matmul", build_matmul, &w);
+    }
+}
+
+/* i8, whose sums are integers, and bf16, which a backend may multiply as such. */
+static void narrow_products_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 31, 33, 65, 130, 0};
+    static const int64_t columns[] = {1, 7, 31, 32, 33, 64, 95, 130};
+    static const int64_t depths[] = {32, 64, 96, 256, 1, 3, 31, 33, 63, 65, 77};
+    for (int i = 0; i < 60; i++) {
+        variant v = {.how = (layout)(i % 3),
+                     .dtype = SOTTO_I8,
+                     .matrix = true,
+                     .act = i % 4,
+                     .bias = i % 2,
+                     .residual = i % 3 > 0,
+                     .extra = i % 5 == 0,
+                     .dim = {depths[i * 5 % COUNT(depths)], rows[i % COUNT(rows)], 1 + i % 2, 1 + i / 45},
+                     .n = columns[i * 3 % COUNT(columns)],
+                     .spread = i % 7 == 0 ? 40 : 1,
+                     .compute = i % 2 ? SOTTO_COMPUTE_BF16 : SOTTO_COMPUTE_F32};
+        scene_compare(b, ref, "linear", build_linear, &v);
+        v.dtype = SOTTO_BF16;
+        v.compute = SOTTO_COMPUTE_BF16;
+        v.coarse = i % 4 != 3;
+        v.matrix = i % 5 > 0;
+        scene_compare(b, ref, "linear", build_linear, &v);
+        v.dtype = weight_types[i % COUNT(weight_types)]; /* others are computed in f32 all the same */
+        v.dim[0] = (v.dim[0] + 31) / 32 * 32;
+        scene_compare(b, ref, "linear", build_linear, &v);
+    }
+    for (int i = 0; i < 24; i++) {
+        const variant v = {.dtype = SOTTO_BF16,
+                           .matrix = true,
+                           .act = i % 3,
+                           .bias = i % 4 > 0,
+                           .compute = SOTTO_COMPUTE_BF16,
+                           .coarse = i % 4 != 3,
+                           .dim = {3 + i * 11 % 80, 1 + i * 7 % 60, 1 + (i % 7 == 0), 1},
+                           .n = 1 + i * 3 % 70,
+                           .extra = 1 + i % 2};
+        scene_compare(b, ref, "conv_1d", build_conv, &v);
     }
 }
 
@@ -375,6 +418,10 @@ static void moves_on(sotto_backend *b, sotto_backend *ref)
                                .n = 1 + i * 17};
             scene_compare(b, ref, "get_rows", build_get_rows, &v);
         }
+    for (int i = 0; i < 6; i++) {
+        const variant v = {.dtype = SOTTO_I8, .matrix = true, .dim = {1 + 31 * i, 1 + i * 3, 1, 1}, .n = 1 + i * 17};
+        scene_compare(b, ref, "get_rows", build_get_rows, &v);
+    }
     for (int i = 0; i < COUNT(dims); i++)
         for (int t = 0; t < 4; t++)
             for (int how = 0; how < N_LAYOUTS; how++) {
@@ -422,6 +469,88 @@ static void attention_on(sotto_backend *b, sotto_backend *ref)
         scene_compare(b, ref, "attention, edge", build_attention, &edges[i]);
 }
 
+/* Heads that the kernels for bf16 take, and others. */
+static void narrow_attention_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t widths[] = {64, 32, 96, 80, 64}, lengths[] = {1, 2, 31, 32, 33, 65, 130, 513};
+    for (int i = 0; i < 24; i++) {
+        const int64_t n_q = lengths[i / 3 % 8];
+        variant v = {.how = (layout)(i % 3),
+                     .compute = SOTTO_COMPUTE_BF16,
+                     .dim = {widths[i % 5], 4, n_q > 65 ? 35 : n_q, 1 + (i % 6 == 0)},
+                     .n = lengths[i % 8],
+                     .extra = (i % 2 ? 4 : 2) * (i % 7 == 0 ? -1 : 1)};
+        scene_compare(b, ref, "attention", build_attention, &v);
+        v.spread = 6;
+        scene_compare(b, ref, "attention, sharp", build_attention, &v);
+    }
+    for (int i = 0; i < 48; i++) {
+        const variant v = {.how = (layout)(i % 3),
+                           .dtype = i % 4 ? SOTTO_BF16 : float_types[i % 3],
+                           .compute = SOTTO_COMPUTE_BF16,
+                           .dim = {widths[i % 5], 4, 1 + i % 11, 1},
+                           .n = lengths[1 + i / 3 % 7],
+                           .extra = (i % 5 == 0 ? 1 : 4) * (i % 7 == 0 ? -1 : 1),
+                           .spread = i % 13 == 0 ? 200 : 2};
+        scene_compare(b, ref, "cache_attention", build_cells, &v);
+    }
+    const variant edges[] = {{.dim = {32, 2, 3, 1}, .n = 0, .extra = 2, .compute = SOTTO_COMPUTE_BF16},
+                             {.dim = {32, 2, 0, 1}, .n = 5, .extra = 2, .compute = SOTTO_COMPUTE_BF16},
+                             {.dim = {64, 2, 5, 1}, .n = 70, .extra = 1, .spread = 240, .compute = SOTTO_COMPUTE_BF16}};
+    for (int i = 0; i < COUNT(edges); i++)
+        scene_compare(b, ref, "attention, edge", build_attention, &edges[i]);
+}
+
+/* What a matrix of i8 becomes of rows of any type: the largest number of the row is 127 steps. NaN spoils its row only. */
+static void i8_storage_on(sotto_backend *b, sotto_backend *ref)
+{
+    (void)ref;
+    enum { K = 96, N = 70 };
+    const int64_t dim[2] = {K, N};
+    for (int t = 0; t < COUNT(weight_types); t++) {
+        sotto_error err;
+        sotto_store *store;
+        assert_int_equal(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &store, &err), SOTTO_OK);
+        sotto_tensor *w = sotto_store_add(store, "w", SOTTO_I8, 2, dim, true);
+        assert_int_equal(sotto_store_allocate(store, &err), SOTTO_OK);
+        const size_t row_bytes = sotto_dtype_row_bytes(weight_types[t], K);
+        static float x[N * K], got[N * K];
+        static _Alignas(float) char rows[N * K * 4];
+        uint32_t random = (uint32_t)scene_seed() + (uint32_t)t;
+        for (int i = 0; i < N * K; i++) {
+            random = random * 1664525u + 1013904223u;
+            x[i] = i / K == 3 ? 0 : ((float)(random >> 8) * 0x1p-23f - 1) * (i / K == 5 ? 1e-3f : 2);
+        }
+        for (int r = 0; r < N; r++) {
+            assert_true(sotto_row_from_f32(weight_types[t], x + r * K, rows + (size_t)r * row_bytes, K));
+            assert_true(sotto_row_to_f32(weight_types[t], rows + (size_t)r * row_bytes, x + r * K, K));
+        }
+        if (weight_types[t] == SOTTO_F32) {
+            ((float *)(void *)rows)[7 * K + 3] = NAN;
+            x[7 * K + 3] = NAN;
+        }
+        /* in three pieces, out of order */
+        static const int piece[][2] = {{33, 20}, {0, 33}, {53, 17}};
+        for (int i = 0; i < COUNT(piece); i++)
+            assert_int_equal(sotto_store_upload(store, w, piece[i][0], piece[i][1], weight_types[t],
+                                                rows + (size_t)piece[i][0] * row_bytes, &err),
+                             SOTTO_OK);
+        assert_int_equal(sotto_store_download(store, w, got, &err), SOTTO_OK);
+        for (int r = 0; r < N; r++) {
+            float max = 0;
+            for (int i = 0; i < K; i++)
+                max = fmaxf(max, fabsf(x[r * K + i]));
+            for (int i = 0; i < K; i++) {
+                const float want = max > 0 ? max / 127 * rintf(x[r * K + i] * (127 / max)) : 0;
+                if (r == 7 && isnan(x[7 * K + 3]) ? !isnan(got[r * K + i]) : got[r * K + i] != want)
+                    fail_msg("%s: %s as i8: [%d, %d] is %.9g, expected %.9g", sotto_backend_description(b),
+                             sotto_dtype_name(weight_types[t]), r, i, got[r * K + i], want);
+            }
+        }
+        sotto_store_free(store);
+    }
+}
+
 static void cells_on(sotto_backend *b, sotto_backend *ref)
 {
     static const int64_t widths[] = {64, 8, 33, 80}, cells[] = {1, 31, 32, 33, 40, 224, 600};
@@ -440,6 +569,24 @@ static void test_products(void **state)
 {
     (void)state;
     on_every_device(products_on);
+}
+
+static void test_narrow_products(void **state)
+{
+    (void)state;
+    on_every_device(narrow_products_on);
+}
+
+static void test_narrow_attention(void **state)
+{
+    (void)state;
+    on_every_device(narrow_attention_on);
+}
+
+static void test_i8_storage(void **state)
+{
+    (void)state;
+    on_every_device(i8_storage_on);
 }
 
 static void test_convolutions(void **state)
@@ -543,9 +690,17 @@ int main(int argc, char **argv)
     if (argc > 1) /* a pattern of test names, e.g. "test_moves" */
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products), cmocka_unit_test(test_convolutions), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_elements), cmocka_unit_test(test_moves),        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_cells),    cmocka_unit_test(test_two_at_once),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_two_at_once),
+        cmocka_unit_test(test_narrow_products),
+        cmocka_unit_test(test_narrow_attention),
+        cmocka_unit_test(test_i8_storage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

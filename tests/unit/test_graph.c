@@ -135,6 +135,27 @@ static void linear_residual(sotto_graph *g)
     sotto_linear(g, f32(g, 6, 2), f32(g, 6, 3), NULL, SOTTO_ACT_NONE, f32(g, 3, 3));
 }
 
+/* 8-bit weights have scales only as a matrix of a store. */
+static void linear_i8(sotto_graph *g)
+{
+    sotto_linear(g, f32(g, 6, 2), in(g, SOTTO_I8, 6, 3, 1, 1), NULL, SOTTO_ACT_NONE, NULL);
+}
+
+static void conv_i8(sotto_graph *g)
+{
+    sotto_conv_1d(g, f32(g, 4, 9), in(g, SOTTO_I8, 12, 2, 1, 1), NULL, 3, 1, 1, SOTTO_ACT_NONE, NULL);
+}
+
+static void set_rows_i8(sotto_graph *g)
+{
+    sotto_set_rows(g, in(g, SOTTO_I8, 8, 4, 1, 1), in(g, SOTTO_I32, 2, 1, 1, 1), f32(g, 8, 2));
+}
+
+static void copy_to_i8(sotto_graph *g)
+{
+    sotto_copy(g, f32(g, 8, 4), SOTTO_I8);
+}
+
 static void linear_null(sotto_graph *g)
 {
     sotto_linear(g, f32(g, 6, 2), NULL, NULL, SOTTO_ACT_NONE, NULL);
@@ -301,6 +322,10 @@ static void misuse_is_named(void **state)
         {linear_depth, "linear: x and w do not fit (f32 [2, 5] and f32 [3, 6])"},
         {linear_bias, "linear: the bias does not fit"},
         {linear_residual, "linear: the residual does not fit the result (f32 [2, 3] and f32 [3, 3])"},
+        {linear_i8, "linear: x and w do not fit (f32 [2, 6] and i8 [3, 6])"},
+        {conv_i8, "conv_1d: x, w, kernel"},
+        {set_rows_i8, "set_rows"},
+        {copy_to_i8, "copy: expected f32, f16, bf16 or i32"},
         {linear_null, "linear: source 1 is NULL"},
         {matmul_batch, "matmul: a and b do not fit (f32 [3, 2, 4] and f32 [2, 2, 4])"},
         {conv_kernel, "conv_1d: x, w, kernel"},

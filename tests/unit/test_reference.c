@@ -95,6 +95,37 @@ static void linear_is_act_of_product_and_bias_plus_residual(void **state)
        (const float[]){0.731058579f});
 }
 
+/* Row 0 of x spans -51 .. 204: steps of 1, zero at 51, and 3.5 goes to the even 4. Row 1 spans 0 .. 510: steps of 2, zero at
+ * 0, 3 is half way between 2 and 4 (1.5 steps) and goes to the even 4. Row 2 has no range. The rows of w have the scales
+ * 1 and 0.25 and the integers 127 -2 1 and 4 0 -127 (0.06 is less than half a step). */
+static void linear_of_8_bit_weights_is_a_sum_of_integers(void **state)
+{
+    (void)state;
+    const float x[] = {-51, 3.5f, 204, 3, 510, 0, 0, 0, 0}, w[] = {127, -2, 1, 1, 0.06f, -31.75f}, bias[] = {0.5f, 0};
+    const int64_t dim[2] = {3, 2};
+    sotto_error err;
+    bench b;
+    begin(&b);
+    sotto_backend *owner; /* outlives the store */
+    const sotto_backend_options o = {.device = "reference"};
+    assert_int_equal(sotto_backend_open(&o, &owner, &err), SOTTO_OK);
+    sotto_store *store;
+    assert_int_equal(sotto_store_create(owner, SOTTO_USAGE_WEIGHTS, &store, &err), SOTTO_OK);
+    sotto_tensor *matrix = sotto_store_add(store, "w", SOTTO_I8, 2, dim, true);
+    assert_int_equal(sotto_store_allocate(store, &err), SOTTO_OK);
+    assert_int_equal(sotto_store_upload(store, matrix, 0, 2, SOTTO_F32, w, &err), SOTTO_OK);
+    float back[6];
+    assert_int_equal(sotto_store_download(store, matrix, back, &err), SOTTO_OK);
+    assert_memory_equal(back, ((const float[]){127, -2, 1, 1, 0, -31.75f}), sizeof back);
+    sotto_tensor *used = sotto_graph_use(b.g, matrix);
+    /* row 0: -51*127 - 4*2 + 204 = -6281; -51*4 - 204*127 = -26112, times 1/4
+     * row 1: 2 * (2*127 - 255*2) = -512; 2 * 2*4 / 4 = 4 */
+    is(&b, sotto_linear(b.g, f32(&b, 3, 3, x), used, f32(&b, 2, 1, bias), SOTTO_ACT_NONE, NULL),
+       (const float[]){-6280.5f, -6528, -511.5f, 4, 0.5f, 0});
+    sotto_store_free(store);
+    sotto_backend_free(owner);
+}
+
 static void matmul_broadcasts_its_second_source(void **state)
 {
     (void)state;
@@ -267,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_is_act_of_product_and_bias_plus_residual),
+        cmocka_unit_test(linear_of_8_bit_weights_is_a_sum_of_integers),
         cmocka_unit_test(matmul_broadcasts_its_second_source),
         cmocka_unit_test(conv_slides_over_time),
         cmocka_unit_test(norms_scale_to_unit_size),

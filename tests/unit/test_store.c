@@ -66,7 +66,9 @@ static void rows_are_stored_in_pieces(void **state)
     assert_int_equal(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &s, &err), SOTTO_OK);
     const int64_t dim[2] = {32, 3}, f16_dim[3] = {4, 2, 2};
     sotto_tensor *t = sotto_store_add(s, "fused", SOTTO_F32, 2, dim, true),
-                 *h = sotto_store_add(s, "half", SOTTO_F16, 3, f16_dim, false);
+                 *h = sotto_store_add(s, "half", SOTTO_F16, 3, f16_dim, false),
+                 *i8 = sotto_store_add(s, "bytes", SOTTO_I8, 1, f16_dim, false),
+                 *matrix = sotto_store_add(s, "scaled", SOTTO_I8, 1, f16_dim, true);
     assert_true(sotto_store_bytes(s) >= 3 * 128 + 32 && sotto_store_bytes(s) < 1024);
     float x[96], back[96];
     for (int i = 0; i < 96; i++)
@@ -86,6 +88,12 @@ static void rows_are_stored_in_pieces(void **state)
     assert_int_equal(sotto_store_upload(s, h, 1, 3, SOTTO_F32, x, &err), SOTTO_OK); /* [2, 2, 4] has four rows */
     assert_int_equal(sotto_store_download(s, h, back, &err), SOTTO_OK);
     assert_memory_equal(back + 4, x, 12 * sizeof(float));
+    /* 8-bit numbers that are no matrix have no scales: only such numbers go in */
+    const int8_t q[4] = {1, -2, 127, -128};
+    assert_int_equal(sotto_store_upload(s, i8, 0, 1, SOTTO_I8, q, &err), SOTTO_OK);
+    assert_int_equal(sotto_store_upload(s, i8, 0, 1, SOTTO_F32, x, &err), SOTTO_E_UNSUPPORTED);
+    assert_int_equal(sotto_store_upload(s, matrix, 0, 1, SOTTO_I8, q, &err), SOTTO_E_UNSUPPORTED);
+    assert_int_equal(sotto_store_upload(s, matrix, 0, 1, SOTTO_F16, half, &err), SOTTO_OK);
     /* misuse */
     assert_int_equal(sotto_store_upload(s, t, 2, 2, SOTTO_F32, x, &err), SOTTO_E_ARGUMENT);
     assert_int_equal(sotto_store_upload(s, t, -1, 1, SOTTO_F32, x, &err), SOTTO_E_ARGUMENT);

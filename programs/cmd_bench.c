@@ -1,7 +1,10 @@
 /* cmd_bench.c: how fast a model runs here. A window of 30 s is heard with a fixed prompt, and the end of text is forbidden,
- * so that every run has the same shapes: one encoder pass, one prompt pass, a full window of single steps. */
-#include <stdlib.h>
+ * so that every run has the same shapes: one encoder pass, one prompt pass, a full window of steps. A step has one row when
+ * greedy, five with as many beams, forty with eight windows of five beams each. */
+#include "cmd_bench.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -13,8 +16,8 @@
 
 typedef struct bench_args {
     const char *model, *cpu, *device, *compute;
-    int64_t threads, runs;
-    bool json;
+    int64_t threads, runs, rows;
+    bool json, matmul, memcpy;
 } bench_args;
 
 #define AT(field) offsetof(bench_args, field)
@@ -24,19 +27,36 @@ static const cli_option options[] = {
     {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
      "threads; 0 = one for each core; at most two for each core are used"},
     {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
+    {"rows", NULL, CLI_INT, AT(rows), "N", "40", 1, 40, NULL,
+     "decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
     {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon",
      "force an instruction set"},
     {"compute", NULL, CLI_CHOICE, AT(compute), "TYPE", "auto", 0, 0, "auto f32 bf16 int8",
      "numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest"},
+    {"matmul", NULL, CLI_FLAG, AT(matmul), NULL, NULL, 0, 0, NULL,
+     "no model: products of every type of number with the shapes of every size of model"},
+    {"memcpy", NULL, CLI_FLAG, AT(memcpy), NULL, NULL, 0, 0, NULL, "no model: reading and copying memory, by size"},
     {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "as JSON"},
     {0}};
 
-enum { N_SAMPLES = 30 * SOTTO_WHISPER_SAMPLE_RATE };
+/* Eight windows are cut in pauses that come every 29 s. */
+enum {
+    N_WINDOWS = 8,
+    RATE = SOTTO_WHISPER_SAMPLE_RATE,
+    N_WINDOW = 30 * RATE,
+    PERIOD = 29 * RATE,
+    PAUSE = RATE / 2,
+    PROMPT_BYTES = 1200
+};
 
 typedef struct row {
     double mel, encoder, prompt, decoder, total; /* ms: a window, a window, a pass, a step, a run */
 } row;
+
+typedef struct steps {
+    double decoder_5, decoder_40; /* ms a step; NAN: not measured */
+} steps;
 
 static int by_value(const void *a, const void *b)
 {
@@ -53,17 +73,18 @@ static double median(const row *rows, size_t n, size_t field, double *scratch)
 }
 
 /* Something like a voice: harmonics that swell and fade, and noise. Speed does not depend on it. */
-static void fill(float *pcm)
+static void fill(float *pcm, int n, int pause)
 {
     uint32_t state = 1;
-    for (int i = 0; i < N_SAMPLES; i++) {
-        const double t = (double)i / SOTTO_WHISPER_SAMPLE_RATE;
+    for (int i = 0; i < n; i++) {
+        const double t = (double)i / RATE;
         double v = 0;
         for (int h = 1; h <= 8; h++)
             v += sin(6.283185307179586 * 140 * h * t) / h;
         state = state * 1664525u + 1013904223u;
         const double noise = (double)(state >> 8) / 8388608.0 - 1;
-        pcm[i] = (float)(0.05 * v * (1 + sin(6.283185307179586 * 3 * t)) + 0.01 * noise);
+        const double loud = i % PERIOD < PERIOD - pause ? 1 : 0.001;
+        pcm[i] = (float)(loud * (0.05 * v * (1 + sin(6.283185307179586 * 3 * t)) + 0.01 * noise));
     }
 }
 
@@ -77,13 +98,41 @@ static sotto_status one_run(sotto_whisper_session *s, const float *pcm, const so
                             sotto_whisper_timings *t, sotto_error *err)
 {
     const double start = cli_now();
-    const sotto_status status = sotto_whisper_transcribe(s, pcm, N_SAMPLES, o, err);
+    const sotto_status status = sotto_whisper_transcribe(s, pcm, N_WINDOW, o, err);
     sotto_whisper_get_timings(s, t);
     *out = (row){.mel = ms_each(t->mel_s, t->n_encode),
                  .encoder = ms_each(t->encode_s, t->n_encode),
                  .prompt = ms_each(t->prompt_s, t->n_prompt),
                  .decoder = ms_each(t->decode_s, t->n_decode),
                  .total = (cli_now() - start) * 1e3};
+    return status;
+}
+
+/* One run of `windows` windows with five beams: ms a step of all of them. */
+static sotto_status more_rows(const sotto_whisper_model *model, const sotto_whisper_options *base, int windows,
+                              double *ms, sotto_error *err)
+{
+    const int n = windows == 1 ? N_WINDOW : windows * PERIOD;
+    float *pcm = malloc((size_t)n * sizeof *pcm);
+    sotto_whisper_session *session = NULL;
+    sotto_whisper_session_options so;
+    sotto_whisper_session_options_default(&so);
+    so.max_sequences = 5;
+    sotto_whisper_options o = *base;
+    o.beam_size = 5;
+    o.batch = windows;
+    sotto_status status = pcm ? sotto_whisper_session_create(model, &so, &session, err) : SOTTO_E_MEMORY;
+    if (status == SOTTO_OK) {
+        fill(pcm, n, windows == 1 ? 0 : PAUSE);
+        status = sotto_whisper_transcribe(session, pcm, n, &o, err);
+    }
+    sotto_whisper_timings t = {0};
+    if (status == SOTTO_OK)
+        sotto_whisper_get_timings(session, &t);
+    /* steps are counted for each window */
+    *ms = status == SOTTO_OK ? ms_each(t.decode_s, t.n_decode) * windows : NAN;
+    sotto_whisper_session_free(session);
+    free(pcm);
     return status;
 }
 
@@ -103,7 +152,7 @@ static int used_threads(const sotto_backend_options *o)
 }
 
 static void report(const bench_args *a, const sotto_whisper_model_info *info, const row *rows, double *scratch,
-                   double load_ms, const sotto_whisper_timings *t, int threads)
+                   const steps *more, double load_ms, double peak_rss_mb, const sotto_whisper_timings *t, int threads)
 {
     const size_t n = (size_t)a->runs;
     const struct {
@@ -114,8 +163,10 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
                   {"encoder_ms", median(rows, n, offsetof(row, encoder), scratch)},
                   {"prompt_ms", median(rows, n, offsetof(row, prompt), scratch)},
                   {"decoder_ms", median(rows, n, offsetof(row, decoder), scratch)},
+                  {"decoder_5_ms", more->decoder_5},
+                  {"decoder_40_ms", more->decoder_40},
                   {"total_ms", median(rows, n, offsetof(row, total), scratch)},
-                  {"peak_rss_mb", cli_peak_rss_mb()},
+                  {"peak_rss_mb", peak_rss_mb},
                   {"weights_mb", (double)t->weight_bytes / 1e6},
                   {"self_cache_mb", (double)t->self_cache_bytes / 1e6},
                   {"cross_cache_mb", (double)t->cross_cache_bytes / 1e6},
@@ -126,14 +177,17 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
     if (a->json) {
         cli_text_puts(&out, "{\"model\": ");
         cli_text_json(&out, a->model, strlen(a->model));
-        cli_text_printf(&out,
-                        ", \"size\": \"%s\", \"format\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
-                        info->size, info->format, (long long)threads, (long long)a->runs, (long long)t->n_decode);
+        cli_text_printf(
+            &out, ", \"size\": \"%s\", \"format\": \"%s\", \"compute\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
+            info->size, info->format, info->compute, (long long)threads, (long long)a->runs, (long long)t->n_decode);
     } else {
-        cli_text_printf(&out, "%s (%s, %s), median of %lld runs of %lld windows and %lld steps\n", a->model, info->size,
-                        info->format, (long long)a->runs, (long long)t->n_encode, (long long)t->n_decode);
+        cli_text_printf(&out, "%s (%s, %s, %s), median of %lld runs of %lld windows and %lld steps\n", a->model,
+                        info->size, info->format, info->compute, (long long)a->runs, (long long)t->n_encode,
+                        (long long)t->n_decode);
     }
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (isnan(values[i].value))
+            continue;
         if (a->json) {
             cli_text_printf(&out, ", \"%s\": ", values[i].key);
             cli_text_json_number(&out, values[i].value, 3);
@@ -147,81 +201,112 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
     cli_text_free(&out);
 }
 
+/* The options of every run: one window with a full prompt, greedy; `text` is the prompt's place. */
+static sotto_whisper_options same_shapes(const sotto_whisper_model_info *info, char *text, int32_t *end_of_text)
+{
+    static const char prompt[] =
+        "And so the long evening went on, with talk of ships and of the sea, and of the people who had left. ";
+    text[0] = '\0';
+    for (int i = 0; i < PROMPT_BYTES / (int)sizeof prompt; i++)
+        strcat(text, prompt);
+    *end_of_text = info->multilingual ? 50257 : 50256;
+    sotto_whisper_options o;
+    sotto_whisper_options_default(&o);
+    o.language = "en";
+    o.timestamps = false;
+    o.beam_size = 1;
+    o.best_of = 1;
+    o.temperature_inc = 0;
+    o.no_speech_threshold = NAN;
+    o.initial_prompt = text;
+    o.suppress_tokens = end_of_text;
+    o.n_suppress_tokens = 1;
+    return o;
+}
+
+static sotto_status measure(const bench_args *a, const sotto_backend_options *backend, const sotto_whisper_model *model,
+                            double load_ms, sotto_error *err)
+{
+    sotto_whisper_session *session = NULL;
+    sotto_whisper_model_info info = {0};
+    sotto_whisper_timings timings = {0};
+    sotto_whisper_session_options so;
+    sotto_whisper_session_options_default(&so);
+    so.max_sequences = 1;
+    sotto_whisper_model_get_info(model, &info);
+    float *pcm = malloc(N_WINDOW * sizeof *pcm);
+    row *rows = calloc((size_t)a->runs, sizeof *rows), warm_up;
+    double *scratch = calloc((size_t)a->runs, sizeof *scratch);
+    sotto_status status =
+        pcm && rows && scratch ? sotto_whisper_session_create(model, &so, &session, err) : SOTTO_E_MEMORY;
+    char text[PROMPT_BYTES];
+    int32_t end_of_text;
+    const sotto_whisper_options o = same_shapes(&info, text, &end_of_text);
+    if (status == SOTTO_OK) {
+        fill(pcm, N_WINDOW, 0);
+        status = one_run(session, pcm, &o, &warm_up, &timings, err);
+    }
+    for (int64_t i = 0; status == SOTTO_OK && i < a->runs; i++)
+        status = one_run(session, pcm, &o, &rows[i], &timings, err);
+    sotto_whisper_session_free(session);
+    const double peak_rss_mb = cli_peak_rss_mb(); /* of the simplest run */
+    steps more = {NAN, NAN};
+    if (status == SOTTO_OK && a->rows >= 5)
+        status = more_rows(model, &o, 1, &more.decoder_5, err);
+    if (status == SOTTO_OK && a->rows >= 40)
+        status = more_rows(model, &o, N_WINDOWS, &more.decoder_40, err);
+    if (status == SOTTO_OK)
+        report(a, &info, rows, scratch, &more, load_ms, peak_rss_mb, &timings, used_threads(backend));
+    free(pcm);
+    free(rows);
+    free(scratch);
+    return status;
+}
+
 static int run(void *args, const cli_list *inputs)
 {
     const bench_args *a = args;
     (void)inputs;
     if (cli_check_device(&cmd_bench, a->device) != CLI_OK)
         return CLI_USAGE;
+    if (a->matmul && a->memcpy)
+        return cli_usage(&cmd_bench, "--matmul and --memcpy are two measurements: give one");
     sotto_error err = {0};
     sotto_whisper_model *model = NULL;
-    sotto_whisper_session *session = NULL;
-    sotto_whisper_model_info info = {0};
-    sotto_whisper_timings timings = {0};
     sotto_whisper_model_options mo;
-    sotto_whisper_session_options so;
     sotto_whisper_model_options_default(&mo);
-    sotto_whisper_session_options_default(&so);
     mo.backend.device = a->device;
     mo.backend.cpu_level = a->cpu;
     mo.compute = a->compute;
     mo.backend.n_threads = (int)a->threads;
-    so.max_sequences = 1;
-    float *pcm = malloc(N_SAMPLES * sizeof *pcm);
-    row *rows = calloc((size_t)a->runs, sizeof *rows), warm_up;
-    double *scratch = calloc((size_t)a->runs, sizeof *scratch);
-    char *path = cli_model_path(a->model, NULL, &err);
-    const double start = cli_now();
-    sotto_status status = path ? SOTTO_OK : err.code;
-    if (status == SOTTO_OK)
-        status = pcm && rows && scratch ? sotto_whisper_model_open(path, &mo, &model, &err) : SOTTO_E_MEMORY;
-    const double load_ms = (cli_now() - start) * 1e3;
-    if (status == SOTTO_OK) {
-        sotto_whisper_model_get_info(model, &info);
-        status = sotto_whisper_session_create(model, &so, &session, &err);
-    }
-    if (status == SOTTO_OK) {
-        fill(pcm);
-        static const char prompt[] =
-            "And so the long evening went on, with talk of ships and of the sea, and of the people who had left. ";
-        char text[sizeof prompt * 12] = "";
-        for (int i = 0; i < 11; i++)
-            strcat(text, prompt);
-        const int32_t end_of_text = info.multilingual ? 50257 : 50256;
-        sotto_whisper_options o;
-        sotto_whisper_options_default(&o);
-        o.language = "en";
-        o.timestamps = false;
-        o.beam_size = 1;
-        o.best_of = 1;
-        o.temperature_inc = 0;
-        o.no_speech_threshold = NAN;
-        o.initial_prompt = text;
-        o.suppress_tokens = &end_of_text;
-        o.n_suppress_tokens = 1;
-        status = one_run(session, pcm, &o, &warm_up, &timings, &err);
-        for (int64_t i = 0; status == SOTTO_OK && i < a->runs; i++)
-            status = one_run(session, pcm, &o, &rows[i], &timings, &err);
+    sotto_status status;
+    if (a->matmul) {
+        status = cli_bench_matmul(&mo.backend, a->json, &err);
+    } else if (a->memcpy) {
+        status = cli_bench_memory(used_threads(&mo.backend), a->json, &err);
+    } else {
+        char *path = cli_model_path(a->model, NULL, &err);
+        const double start = cli_now();
+        status = path ? sotto_whisper_model_open(path, &mo, &model, &err) : err.code;
         if (status == SOTTO_OK)
-            report(a, &info, rows, scratch, load_ms, &timings, used_threads(&mo.backend));
+            status = measure(a, &mo.backend, model, (cli_now() - start) * 1e3, &err);
+        free(path);
     }
     if (status != SOTTO_OK)
         cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
-    sotto_whisper_session_free(session);
     sotto_whisper_model_free(model);
-    free(path);
-    free(pcm);
-    free(rows);
-    free(scratch);
     return status == SOTTO_OK ? CLI_OK : status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }
 
-const cli_command cmd_bench = {.name = "bench",
-                               .summary = "measure a model on this machine",
-                               .max_inputs = 0,
-                               .options = options,
-                               .args_size = sizeof(bench_args),
-                               .run = run,
-                               .details =
-                                   "encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token.",
-                               .examples = "sotto bench -m base -t 2\ttable\nsotto bench --json\tfor a program\n"};
+const cli_command cmd_bench = {
+    .name = "bench",
+    .summary = "measure a model on this machine",
+    .max_inputs = 0,
+    .options = options,
+    .args_size = sizeof(bench_args),
+    .run = run,
+    .details = "encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token, "
+               "decoder_5_ms a step of five beams, decoder_40_ms one of eight windows of five beams; "
+               "peak_rss_mb is the peak before those.",
+    .examples = "sotto bench -m base -t 2\ttable\nsotto bench --json\tfor a program\n"
+                "sotto bench --matmul -t 1\tproducts alone\n"};

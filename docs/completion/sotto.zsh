@@ -45,7 +45,8 @@ _sotto()
             '--without-timestamps[ask the model for text only; a segment is then a whole window]' \
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon)' \
+            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 bf16 int8)' \
             '--no-gpu[accepted\: this version computes on the CPU]' \
             '--flash-attn[accepted\: attention is always fused]' \
             '--offset-t[start here, in milliseconds]:value:_files' \
@@ -140,8 +141,12 @@ _sotto()
             '--model[model\: a name in ./models or the cache, or a path]:value:_files' \
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
             '--runs[the median is printed; one more run warms up]:value:_files' \
+            '--rows[decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon)' \
+            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 bf16 int8)' \
+            '--matmul[no model\: products of every type of number with the shapes of every size of model]' \
+            '--memcpy[no model\: reading and copying memory, by size]' \
             '--json[as JSON]' \
             '--help[explain the options]' '*:file:_files'
         ;;

@@ -203,10 +203,11 @@ def same_seed_same_text(c):
 
 
 def bench(c):
-    r = c.run("bench", "-m", c.model(), "--runs", "1", "--json")
+    r = c.run("bench", "-m", c.model(), "--runs", "1", "--rows", "5", "--json")
     c.equal(r.code, 0, "exit: " + r.err)
     values = json.loads(r.out)
-    for key in ("encoder_ms", "decoder_ms", "prompt_ms", "load_ms", "peak_rss_mb"):
+    c.check("decoder_40_ms" not in values, "40 rows were not asked for")
+    for key in ("encoder_ms", "decoder_ms", "decoder_5_ms", "prompt_ms", "load_ms", "peak_rss_mb"):
         c.check(values[key] > 0, "%s is %s" % (key, values[key]))
     c.check(values["threads"] > 0, "%s threads" % values["threads"])
     c.check(values["steps"] > 50, "only %d steps" % values["steps"])

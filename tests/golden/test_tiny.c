@@ -176,6 +176,55 @@ static void every_cpu_level(void **state)
     assert_true(done > 0);
 }
 
+/* A row of the file's integers and what the model made of it. */
+static void same_integers(const sotto_model_tensor *file, int64_t row, const float *got)
+{
+    const int8_t *q = (const int8_t *)file->data + row * file->dim[0];
+    const float scale = file->row_scale[row];
+    for (int64_t i = 0; i < file->dim[0]; i++)
+        if (!(fabsf(got[i] - scale * q[i]) <= 2e-7f * fabsf(scale * q[i])))
+            fail_msg("%s [%lld, %lld]: %.9g, in the file %d * %.9g", file->name, (long long)row, (long long)i, got[i],
+                     q[i], scale);
+}
+
+/* CTranslate2's int8 is what compute type int8 multiplies: the integers of the file, not others. */
+static void integers_are_kept(void **state)
+{
+    (void)state;
+    const char *path = FOLDER "/tiny-multilingual-ct2-int8";
+    sotto_error err;
+    sotto_model_file *file;
+    sotto_whisper_model *model;
+    sotto_whisper_model_options o;
+    sotto_whisper_model_options_default(&o);
+    o.compute = "int8";
+    if (sotto_model_file_open(path, &file, &err) || sotto_whisper_model_open(path, &o, &model, &err))
+        fail_msg("%s", err.text);
+    const struct {
+        const char *name;
+        const sotto_tensor *stored;
+        int64_t row; /* in the stored matrix */
+    } rows[] = {{"decoder.token_embedding.weight", model->embedding, 0},
+                {"encoder.blocks.1.mlp.0.weight", model->encoder[1].mlp.up_w, 0},
+                {"encoder.blocks.1.attn.value.weight", model->encoder[1].self.qkv_w, 2},
+                {"decoder.blocks.1.cross_attn.value.weight", model->decoder[1].cross.kv_w, 1},
+                {"decoder.blocks.0.mlp.2.weight", model->decoder[0].mlp.down_w, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sotto_model_tensor t;
+        if (sotto_model_tensor_find(file, rows[i].name, &t))
+            fail_msg("%s is missing", rows[i].name);
+        assert_int_equal(t.dtype, SOTTO_I8);
+        float *got = malloc((size_t)sotto_tensor_count(rows[i].stored) * sizeof *got);
+        if (sotto_store_download(model->store, rows[i].stored, got, &err))
+            fail_msg("%s", err.text);
+        for (int64_t r = 0; r < t.dim[1]; r++)
+            same_integers(&t, r, got + (rows[i].row * t.dim[1] + r) * t.dim[0]);
+        free(got);
+    }
+    sotto_whisper_model_free(model);
+    sotto_model_file_free(file);
+}
+
 int main(void)
 {
     DIR *folder = opendir(FOLDER);
@@ -185,10 +234,8 @@ int main(void)
     }
     closedir(folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(multilingual_layouts),
-        cmocka_unit_test(english_layouts),
-        cmocka_unit_test(large_v3_layouts),
-        cmocka_unit_test(every_cpu_level),
+        cmocka_unit_test(multilingual_layouts), cmocka_unit_test(english_layouts),   cmocka_unit_test(large_v3_layouts),
+        cmocka_unit_test(every_cpu_level),      cmocka_unit_test(integers_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,9 +94,16 @@ static double sum_scaled(const float *x, int32_t lo, int32_t hi, float max, floa
     return total;
 }
 
-double st_logits_sum_exp(const float *x, st_range r, float max)
+double st_logits_sum_exp(const float *x, const float *block_max, st_range r, float max)
 {
-    return max == -INFINITY ? 0.0 : sum_scaled(x, r.lo, r.hi, max, 1.0f);
+    double total = 0;
+    for (int32_t i = r.lo; max != -INFINITY && i < r.hi;) {
+        const int32_t end = min_i32((i / BLOCK + 1) * BLOCK, r.hi);
+        if (block_max[i / BLOCK] > max - 27.0f)
+            total += sum_scaled(x, i, end, max, 1.0f);
+        i = end;
+    }
+    return total;
 }
 
 static int insert(st_scored *out, int n, int k, int32_t id, float logit)

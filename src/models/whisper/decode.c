@@ -194,7 +194,7 @@ static sotto_status probability(st_decoder *d, int32_t token, float *out, sotto_
         return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d",
                        d->sot_index);
     const float max = st_logits_max(d->logits, d->block_max, all);
-    const double sum = st_logits_sum_exp(d->logits, all, max);
+    const double sum = st_logits_sum_exp(d->logits, d->block_max, all, max);
     *out = sum > 0 ? (float)(exp((double)d->logits[token] - (double)max) / sum) : 0.0f;
     return SOTTO_OK;
 }

@@ -48,9 +48,9 @@ static void add_range(st_allowed *out, st_range r)
         out->ranges[out->n_ranges++] = r;
 }
 
-static double log_sum(const float *logits, st_range r, float max)
+static double log_sum(const float *logits, const float *block_max, st_range r, float max)
 {
-    return max == -INFINITY ? -INFINITY : (double)max + log(st_logits_sum_exp(logits, r, max));
+    return max == -INFINITY ? -INFINITY : (double)max + log(st_logits_sum_exp(logits, block_max, r, max));
 }
 
 bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled, int n_sampled, float *block_max,
@@ -65,7 +65,7 @@ bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled
     if (f->timestamps)
         timestamp_ranges(f, sampled, n_sampled, &text, &stamps);
     const float max_text = st_logits_max(logits, block_max, text), max_stamp = st_logits_max(logits, block_max, stamps);
-    const double log_stamps = log_sum(logits, stamps, max_stamp);
+    const double log_stamps = log_sum(logits, block_max, stamps, max_stamp);
     /* A timestamp is due when all of them together are more likely than any one other token. */
     if (log_stamps > (double)max_text) {
         add_range(out, stamps);
@@ -73,7 +73,7 @@ bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled
         out->log_sum = log_stamps;
         return true;
     }
-    const double log_text = log_sum(logits, text, max_text);
+    const double log_text = log_sum(logits, block_max, text, max_text);
     add_range(out, text);
     add_range(out, stamps);
     out->max = max_text > max_stamp ? max_text : max_stamp;

@@ -54,7 +54,7 @@ static void test_long_pauses(void **state)
     expect(&s, (const st_chunk[]){{80, 2420}, {2480, 3220}}, 2);
     spans[1].end = 2099;
     expect(&s, (const st_chunk[]){{80, 2119}, {2180, 3220}}, 2);
-    spans[1].end = 2079;
+    spans[1].end = 1579; /* a pause of 621, but before the later half of the window */
     expect(&s, (const st_chunk[]){{80, 2420}, {2480, 3220}}, 2);
     /* a span behind the window leaves it as it is */
     spans[4].first = 3080;

@@ -1,4 +1,4 @@
-/* Recordings of which only the speech is decoded, with a scripted network. Windows are 3000 frames, pauses keep 40. */
+/* Recordings of which only the speech is decoded, with a scripted network. Windows are 3000 frames, pauses keep 60. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,7 +103,7 @@ static void expect_windows(int n, const int64_t *want_windows)
 }
 
 static const st_chunk far[] = {{100, 540}, {5000, 5400}, {5500, 5600}};
-static const int64_t far_windows[] = {60, 580, 4960, 5640};
+static const int64_t far_windows[] = {40, 600, 4940, 5660};
 
 static void times_are_those_of_the_recording(void **state)
 {
@@ -112,14 +112,14 @@ static void times_are_those_of_the_recording(void **state)
     expect_windows(2, far_windows);
     assert_int_equal(st_longform_count(lf), 2);
     const sotto_whisper_segment *s = st_longform_segment(lf, 0);
-    assert_true(s->start == 0.6 && s->end == 2.6);
+    assert_true(s->start == 0.4 && s->end == 2.4);
     s = st_longform_segment(lf, 1);
-    assert_true(s->start == 49.6 && s->end == 51.6);
+    assert_true(s->start == 49.4 && s->end == 51.4);
     /* only a part of the recording */
     options.offset = 2;
     options.duration = 50;
     transcribe(one_word, far, 3, 9000);
-    expect_windows(2, (const int64_t[]){200, 580, 4960, 5200});
+    expect_windows(2, (const int64_t[]){200, 600, 4940, 5200});
 }
 
 static void silence_is_not_decoded(void **state)
@@ -139,11 +139,11 @@ static void the_rest_of_a_chunk_is_decoded_while_there_is_speech(void **state)
     (void)state;
     const st_chunk little[] = {{100, 250}, {400, 415}}, more[] = {{100, 250}, {400, 425}};
     transcribe(word_by_word, little, 2, 1000);
-    expect_windows(1, (const int64_t[]){60, 455});
+    expect_windows(1, (const int64_t[]){40, 475});
     transcribe(word_by_word, more, 2, 1000);
     assert_int_equal(audio.n, 2);
-    assert_int_equal(audio.first[1], 260);
-    assert_int_equal(audio.end[1], 465);
+    assert_int_equal(audio.first[1], 240);
+    assert_int_equal(audio.end[1], 485);
 }
 
 /* Spans are known a little after they end; what is decoded is the same, and silence is let go of. */
@@ -165,7 +165,7 @@ static void audio_may_arrive_in_pieces(void **state)
         if (frames == 3000)
             assert_int_equal(audio.n, 0); /* a span could still join the first */
         if (frames == 4500)
-            assert_int_equal(st_longform_seek(lf), 4500 - LATE - 40);
+            assert_int_equal(st_longform_seek(lf), 4500 - LATE - 60);
     }
     speech.final = true;
     assert_int_equal(st_longform_run(lf, 9000, true, &err), SOTTO_OK);

@@ -97,7 +97,7 @@ bool st_chunk_next(const st_speech *speech, const st_chunk_rules *rules, int64_t
     if (!followed(speech, n, speech->spans[n - 1].end, limit, rules->pad, &next))
         return false;
     if (next < limit)
-        prefer_long_pause(speech, i, limit - rules->window / 3, &n, &next);
+        prefer_long_pause(speech, i, limit - rules->window / 2, &n, &next);
     const int64_t end = speech->spans[n - 1].end;
     const int64_t by = next - end >= 2 * rules->pad ? rules->pad : (next - end) / 2;
     *out = (st_chunk){first, min_i64(end + by, limit)};

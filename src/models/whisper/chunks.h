@@ -1,7 +1,7 @@
 /* chunks.h: from spans of speech to the pieces of a recording that are decoded one by one: each no longer than a window, cut
  * at pauses, and in the middle of speech only where it goes on for longer than a window, at the most silent place. A chunk
  * takes all spans that fit; when the next one begins inside the window and does not fit, the chunk ends in the longest
- * pause of the window's last third instead, which is more often the end of a sentence.
+ * pause of the window's later half instead, which is more often the end of a sentence.
  * Pure functions. A chunk depends on nothing that is heard later, so audio may still be arriving. */
 #ifndef SOTTO_SRC_MODELS_WHISPER_CHUNKS_H
 #define SOTTO_SRC_MODELS_WHISPER_CHUNKS_H
@@ -27,7 +27,7 @@ typedef struct st_speech {
     int64_t n_level;
 } st_speech;
 
-enum { ST_CHUNK_PAD = 40 }; /* what recordings are decoded with */
+enum { ST_CHUNK_PAD = 60 }; /* what recordings are decoded with */
 
 typedef struct st_chunk_rules {
     int64_t window; /* frames of a chunk at most */

@@ -137,7 +137,7 @@ static void silence_is_not_decoded(void **state)
 static void the_rest_of_a_chunk_is_decoded_while_there_is_speech(void **state)
 {
     (void)state;
-    const st_chunk little[] = {{100, 250}, {400, 415}}, more[] = {{100, 250}, {400, 425}};
+    const st_chunk little[] = {{100, 235}, {400, 415}}, more[] = {{100, 235}, {400, 425}};
     transcribe(word_by_word, little, 2, 1000);
     expect_windows(1, (const int64_t[]){40, 475});
     transcribe(word_by_word, more, 2, 1000);

@@ -30,7 +30,7 @@ static const cli_option options[] = {
     {"rows", NULL, CLI_INT, AT(rows), "N", "40", 1, 40, NULL,
      "decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon",
+    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon dotprod",
      "force an instruction set"},
     {"compute", NULL, CLI_CHOICE, AT(compute), "TYPE", "auto", 0, 0, "auto f32 bf16 int8",
      "numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest"},

@@ -46,7 +46,7 @@ const cli_option transcribe_options[] = {
     {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
      "threads; 0 = one for each core; at most two for each core are used"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon",
+    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon dotprod",
      "force an instruction set"},
     {"compute", NULL, CLI_CHOICE, AT(compute), "TYPE", "auto", 0, 0, "auto f32 bf16 int8",
      "numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest"},

@@ -45,7 +45,7 @@ _sotto()
             '--without-timestamps[ask the model for text only; a segment is then a whole window]' \
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
             '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 bf16 int8)' \
             '--no-gpu[accepted\: this version computes on the CPU]' \
             '--flash-attn[accepted\: attention is always fused]' \
@@ -103,7 +103,7 @@ _sotto()
             '--raw[inputs are headerless PCM, as for sotto transcribe]:value:_files' \
             '--format[labels can be imported by Audacity\: start and end in seconds]:value:(txt json labels)' \
             '--probabilities[in json also how likely speech is in each 32 ms]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni neon)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
             '--quiet[nothing on stderr but errors]' \
             '--help[explain the options]' '*:file:_files'
         ;;
@@ -143,7 +143,7 @@ _sotto()
             '--runs[the median is printed; one more run warms up]:value:_files' \
             '--rows[decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
             '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 bf16 int8)' \
             '--matmul[no model\: products of every type of number with the shapes of every size of model]' \
             '--memcpy[no model\: reading and copying memory, by size]' \

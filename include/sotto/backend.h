@@ -35,7 +35,8 @@ typedef struct sotto_backend sotto_backend;
 typedef struct sotto_backend_options {
     const char *device;    /* "auto" or NULL, or an id of sotto_device_get() */
     int n_threads;         /* 0 = the cores at hand; 1 .. 1024, of which twice the cores are used at most */
-    const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "v4", "vnni", "amx", "neon" */
+    const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "v4", "vnni", "amx", "neon",
+                              "dotprod" */
     sotto_logger logger;
 } sotto_backend_options;
 

@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #if defined(__linux__)
@@ -86,7 +90,10 @@ char *st_cpu_name(char *out, size_t size)
 #else
 uint32_t st_cpu_features(void)
 {
-#if defined(__aarch64__)
+#if defined(__aarch64__) && defined(__linux__)
+    const unsigned long dotprod = 1ul << 20; /* HWCAP_ASIMDDP */
+    return ST_CPU_NEON | (getauxval(AT_HWCAP) & dotprod ? ST_CPU_DOTPROD : 0u);
+#elif defined(__aarch64__)
     return ST_CPU_NEON;
 #else
     return 0;
@@ -103,8 +110,8 @@ char *st_cpu_name(char *out, size_t size)
 
 char *st_cpu_features_text(uint32_t features, char *out, size_t size)
 {
-    static const char *const name[] = {"sse4.2",      "avx2",        "fma",      "f16c", "avx512",
-                                       "avx512-vnni", "avx512-bf16", "avx-vnni", "neon",        "amx",         "avx512-vbmi"};
+    static const char *const name[] = {"sse4.2",      "avx2",     "fma",  "f16c", "avx512",      "avx512-vnni",
+                                       "avx512-bf16", "avx-vnni", "neon", "amx",  "avx512-vbmi", "dotprod"};
     size_t used = 0;
     if (size > 0)
         out[0] = '\0';

@@ -16,7 +16,8 @@ enum {
     ST_CPU_AVX_VNNI = 1 << 7,
     ST_CPU_NEON = 1 << 8,
     ST_CPU_AVX512_VBMI = 1 << 10,
-    ST_CPU_AMX = 1 << 9 /* tiles with 8-bit and bf16 products; asking has got the process leave to use them */
+    ST_CPU_DOTPROD = 1 << 11, /* arm64: dot products of bytes */
+    ST_CPU_AMX = 1 << 9       /* tiles with 8-bit and bf16 products; asking has got the process leave to use them */
 };
 
 /* The set bits of this machine. */

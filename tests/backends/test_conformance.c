@@ -247,7 +247,7 @@ static sotto_backend *open_or_null(const char *device, const char *level, int n_
 
 static void on_every_device(case_fn *run)
 {
-    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon"};
+    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon", "dotprod"};
     sotto_backend *ref = open_or_null("reference", NULL, 1);
     for (int i = 0; i < sotto_device_count(); i++) {
         sotto_device_info info;

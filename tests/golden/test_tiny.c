@@ -154,7 +154,7 @@ static void large_v3_layouts(void **state)
 static void every_cpu_level(void **state)
 {
     (void)state;
-    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon"};
+    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon", "dotprod"};
     /* Rows of 64 seeded numbers are rounded more coarsely than those of a trained model: 1.8e-2 and 3.4e-2 were measured.
      * The bounds of real models are in test_base.c. */
     static const precision all[] = {{"f32", 2e-3, 0.05, 8}, {"bf16", 3e-2, 0.2, 4}, {"int8", 6e-2, 0.5, 0}};

@@ -149,7 +149,7 @@ static void check_linear(sotto_backend *b, sotto_dtype type, bool matrix, int64_
     free(wf), free(bf), free(x), free(res), free(file), free(back), free(out), free(found);
 }
 
-static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "neon"};
+static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon", "dotprod"};
 
 static void test_linear(void **state)
 {

@@ -195,6 +195,7 @@ static void each_level(void (*check)(const st_cpu_kernels *k, const product_case
             continue;
         st_cpu_kernels k;
         st_cpu_kernels_fill(&k, (st_cpu_level)level);
+        printf("level %s\n", st_cpu_level_name((st_cpu_level)level));
         for (size_t i = 0; i < N_CASES; i++)
             check(&k, &cases[i]);
     }

@@ -21,7 +21,8 @@ typedef struct level_row {
 #define ST_CPU_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI | ST_CPU_AVX512_BF16 | ST_CPU_AVX512_VBMI)
 
 static const level_row levels[ST_CPU_LEVEL_COUNT] = {
-    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL, true, SOTTO_F32},
+    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL, true,
+                               SOTTO_F32},
 #if defined(__x86_64__)
     [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, true, SOTTO_F32},
     [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, true, SOTTO_F32},
@@ -37,8 +38,11 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
 #endif
 #if defined(__aarch64__)
     [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, NULL, true, SOTTO_F32},
+    [ST_CPU_LEVEL_DOTPROD] = {"dotprod", ST_CPU_NEON | ST_CPU_DOTPROD, NULL, NULL, st_cpu_fill_narrow_dotprod, true,
+                              SOTTO_F32},
 #else
     [ST_CPU_LEVEL_NEON] = {.name = "neon"},
+    [ST_CPU_LEVEL_DOTPROD] = {.name = "dotprod"},
 #endif
 };
 

@@ -48,6 +48,7 @@ typedef enum st_cpu_level {
     ST_CPU_LEVEL_VNNI,
     ST_CPU_LEVEL_AMX,
     ST_CPU_LEVEL_NEON,
+    ST_CPU_LEVEL_DOTPROD,
     ST_CPU_LEVEL_COUNT
 } st_cpu_level;
 
@@ -76,8 +77,10 @@ typedef struct st_cpu_cells {
     float *scratch; /* st_cpu_cells_scratch() floats */
 } st_cpu_cells;
 
-enum { ST_CPU_CELL_CHUNK = 256, /* cells whose scores are held at once */
-       ST_CPU_WINDOW_MAX_D = 128 };
+enum {
+    ST_CPU_CELL_CHUNK = 256, /* cells whose scores are held at once */
+    ST_CPU_WINDOW_MAX_D = 128
+};
 
 typedef void (*st_cpu_product)(const float *a, const float *b, int chunks, float *acc, bool first);
 typedef void (*st_cpu_expand)(const uint8_t *blocks, int n_block, float *out);
@@ -194,7 +197,7 @@ typedef struct st_cpu_kernels {
 
 /* Fills the table for a level, from the portable kernels upward. The level must be one that st_cpu_level_usable. */
 void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level);
-/* "portable", "v2", "v3", "v4", "vnni", "amx", "neon" */
+/* "portable", "v2", "v3", "v4", "vnni", "amx", "neon", "dotprod" */
 const char *st_cpu_level_name(st_cpu_level level);
 /* The type in which it multiplies large matrices fastest: the one place that says so. */
 sotto_dtype st_cpu_level_prefers(st_cpu_level level);
@@ -225,5 +228,6 @@ void st_cpu_fill_window_amx(st_cpu_kernels *k);
 void st_cpu_fill_narrow_amx(st_cpu_kernels *k);
 void st_cpu_fill_product_neon(st_cpu_kernels *k);
 void st_cpu_fill_rows_neon(st_cpu_kernels *k);
+void st_cpu_fill_narrow_dotprod(st_cpu_kernels *k);
 
 #endif

@@ -1,46 +1,7 @@
-/* narrow_body.h: 8-bit products for levels without 8-bit dot products, and the packing and finishing that all levels
- * share (contracts in cpu_kernels.h). Included by product_body.h. The integers are the same on every level, and so are
+/* narrow_body.h: 8-bit products for levels without 8-bit dot products, and the finishing that all levels share (contracts in cpu_kernels.h). Included by product_body.h. The integers are the same on every level, and so are
  * the numbers made of them: only basic operations, each rounded once. */
 
-/* Numbers of this size and above are integers: adding it rounds to nearest, ties to even. */
-#define ROUNDER 12582912.0f /* 1.5 * 2^23 */
-
-/* VL numbers from x + i, zeros from k on */
-INL vf narrow_load(const float *x, int64_t i, int64_t k)
-{
-    const int64_t left = k - i;
-    return left >= VL ? v_load(x + i) : left > 0 ? v_load_n(x + i, (int)left) : v_zero();
-}
-
-static void pack_row_i8(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale)
-{
-    vf low = v_zero(), high = v_zero(), check = v_zero();
-    for (int64_t i = 0; i < k; i += VL) {
-        const vf v = narrow_load(x, i, k);
-        low = v_min(v, low);
-        high = v_max(v, high);
-        check = v_add(check, v_mul(v, v_zero()));
-    }
-    const float lowest = -v_hmax(v_sub(v_zero(), low)), range = v_hmax(high) - lowest;
-    const float inverse = range > 0 ? 255.0f / range : 0.0f;
-    const bool usable = range > 0 && range < 3e38f && inverse < 3e38f;
-    const float zero = usable ? (-lowest * inverse + ROUNDER) - ROUNDER : 0.0f;
-    scale->zero = (int32_t)zero;
-    scale->scale = (usable ? range / 255.0f : 0.0f) + v_hsum(check);
-    /* the low byte of (v + ROUNDER)'s bits is v's; zero comes on top in the same byte */
-    const vf factor = v_set1(usable ? inverse : 0.0f), least = v_set1(-zero), most = v_set1(255.0f - zero);
-    const vi offset = vi_set1((int32_t)zero);
-    uint8_t *out = dst;
-    for (int64_t i = 0; i < k; i += ST_CPU_I8_BLOCK, out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows) {
-        for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL) {
-            const vf v = v_min(v_max(v_mul(narrow_load(x, i + j, k), factor), least), most);
-            const vi bits = vi_add(v_as_int(v_add(v, v_set1(ROUNDER))), offset);
-            vi_store_bytes(out + j, bits);
-        }
-        for (int64_t j = k - i < 0 ? 0 : k - i; j < ST_CPU_I8_BLOCK; j++)
-            out[j] = 0;
-    }
-}
+#include "narrow_pack.h"
 
 INL void product_i8_columns(int rows, const uint8_t *a, const uint8_t *b, int chunks, int32_t *acc, int column)
 {
@@ -63,10 +24,10 @@ INL void product_i8_columns(int rows, const uint8_t *a, const uint8_t *b, int ch
         memcpy(acc + tile_at(rows, r, column + v * VL), &c[r][v], sizeof(vi));
 }
 
-#define PRODUCT_I8(R)                                                                   \
-    static void product_i8_##R(const void *a, const void *b, int chunks, void *acc)     \
-    {                                                                                   \
-        for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL)                   \
+#define PRODUCT_I8(R)                                                                                      \
+    static void product_i8_##R(const void *a, const void *b, int chunks, void *acc)                        \
+    {                                                                                                      \
+        for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL)                                      \
             product_i8_columns(R, (const uint8_t *)a, (const uint8_t *)b, chunks, (int32_t *)acc, column); \
     }
 PRODUCT_I8(1)
@@ -89,7 +50,9 @@ INL void finish_i8_act(sotto_activation act, const st_cpu_epilogue *e, const int
         const int n = cols - c < VL ? cols - c : VL;
         const vf scales = v_load(column_scale + c);
         const vi sums = vi_load(header + 4 * ST_CPU_PANEL + 4 * c);
-        const vf bias = e->bias == NULL ? v_zero() : n == VL ? v_load(e->bias + col + c) : v_load_n(e->bias + col + c, n);
+        const vf bias = e->bias == NULL ? v_zero()
+                        : n == VL       ? v_load(e->bias + col + c)
+                                        : v_load_n(e->bias + col + c, n);
         for (int r = 0; r < rows; r++) {
             const vi whole = vi_sub(vi_load(acc + tile_at(tile_rows, r, c)), vi_mul(sums, vi_set1(scale[r].zero)));
             vf x = v_mul(vi_float(whole), v_mul(v_set1(scale[r].scale), scales));

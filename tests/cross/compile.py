@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 FOLDERS = ["base", "tensor", "quant", "reference", "runtime", "formats", "models/common", "models/whisper",
-           "backends/cpu", "backends/cpu/kernels/portable"]
+           "models/silero", "backends/cpu", "backends/cpu/kernels/portable"]
 X86, ARM = "backends/cpu/kernels/x86", "backends/cpu/kernels/arm"
 TARGETS = {
     "windows": (["-target", "x86_64-windows-gnu"], X86),
@@ -47,9 +47,13 @@ def cpu_flags(path, levels):
     cpu, features = "", ""
     for flag in levels.get(path.rsplit("_", 1)[-1][:-2], []):
         if flag.startswith("-march="):
-            cpu = flag[len("-march="):].replace("-", "_")
-        elif flag.startswith("-mavx512"):
-            features += "+" + flag[2:]
+            cpu, _, more = flag[len("-march="):].partition("+")
+            if cpu.startswith("armv8."):
+                cpu, features = "generic", "+v" + cpu[len("armv"):].replace("-", "").replace(".", "_")
+            cpu = cpu.replace("-", "_")
+            features += "+" + more if more else ""
+        elif flag.startswith(("-mavx", "-mamx")):
+            features += "+" + flag[2:].replace("-", "_")
     return ["-mcpu=" + cpu + features] if cpu else []
 
 

@@ -25,8 +25,8 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
                                SOTTO_F32},
 #if defined(__x86_64__)
     [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, true, SOTTO_F32},
-    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, true, SOTTO_F32},
-    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, true, SOTTO_F32},
+    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, true, SOTTO_I8},
+    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, true, SOTTO_I8},
     [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, true, SOTTO_I8},
     [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, true, SOTTO_I8},
 #else

@@ -30,10 +30,15 @@ INL void product_i8_columns(int rows, const uint8_t *a, const uint8_t *b, int ch
         for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL)                                      \
             product_i8_columns(R, (const uint8_t *)a, (const uint8_t *)b, chunks, (int32_t *)acc, column); \
     }
-PRODUCT_I8(1)
-PRODUCT_I8(2)
-PRODUCT_I8(3)
-PRODUCT_I8(4)
+#define EACH_I8_4(X) X(1) X(2) X(3) X(4)
+#if ST_PRODUCT_ROWS >= 12 /* with 32 registers */
+#define EACH_I8(X) EACH_I8_4(X) X(5) X(6) X(7) X(8)
+enum { I8_ROWS = 8 };
+#else
+#define EACH_I8(X) EACH_I8_4(X)
+enum { I8_ROWS = 4 };
+#endif
+EACH_I8(PRODUCT_I8)
 
 static void pack_row_bf16(const float *x, int64_t k, float *dst, int rows)
 {
@@ -84,10 +89,10 @@ static void finish_i8(const st_cpu_epilogue *e, const int32_t *acc, int tile_row
 
 static void fill_narrow(st_cpu_kernels *k)
 {
-    k->i8 = (st_cpu_narrow){.mr = 4,
-                            .row_unit = 1,
-                            .pack_row = pack_row_i8,
-                            .product = {NULL, product_i8_1, product_i8_2, product_i8_3, product_i8_4}};
+    k->i8 = (st_cpu_narrow){.mr = I8_ROWS, .row_unit = 1, .pack_row = pack_row_i8};
+#define SET_I8(R) k->i8.product[R] = product_i8_##R;
+    EACH_I8(SET_I8)
+#undef SET_I8
     k->pack_row_bf16 = pack_row_bf16;
     k->finish_i8 = finish_i8;
 }

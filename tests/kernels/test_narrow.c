@@ -187,6 +187,24 @@ static void check_special(const st_cpu_kernels *k, const product_case *c)
     guard_free_all();
 }
 
+static void check_to_i8(const st_cpu_kernels *k, const product_case *c)
+{
+    for (int64_t row = 0; row < 12; row++) {
+        float *x = guard_alloc((size_t)c->k * 4);
+        int8_t *got = guard_alloc((size_t)c->k), *want = malloc((size_t)c->k);
+        fill_row(x, c->k, row);
+        if (row == 9)
+            x[c->k / 2] = NAN;
+        if (row == 10)
+            x[c->k - 1] = INFINITY;
+        const float a = k->to_i8(x, got, c->k), b = st_i8_pack(x, want, c->k);
+        assert_true(memcmp(&a, &b, sizeof a) == 0);
+        assert_memory_equal(got, want, (size_t)c->k);
+        free(want);
+    }
+    guard_free_all();
+}
+
 static void each_level(void (*check)(const st_cpu_kernels *k, const product_case *c))
 {
     test_seed();
@@ -205,6 +223,12 @@ static void test_i8(void **state)
 {
     (void)state;
     each_level(check_i8);
+}
+
+static void test_to_i8(void **state)
+{
+    (void)state;
+    each_level(check_to_i8);
 }
 
 static void test_bf16(void **state)
@@ -253,7 +277,7 @@ static void test_extremes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8), cmocka_unit_test(test_bf16),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8), cmocka_unit_test(test_to_i8), cmocka_unit_test(test_bf16),
                                        cmocka_unit_test(test_special), cmocka_unit_test(test_extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

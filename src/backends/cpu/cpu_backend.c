@@ -8,7 +8,6 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "quant/quant.h"
 #include "sotto/quant.h"
 
 extern const st_backend_impl st_backend_cpu;
@@ -221,11 +220,13 @@ typedef struct upload_job {
 
 static bool convert_row(const upload_job *j, const void *row, float *line, uint8_t *out)
 {
-    if (!sotto_row_to_f32(j->from, row, line, j->k))
+    if (j->from == SOTTO_F16)
+        j->cpu->kernels.from_f16(row, line, j->k);
+    else if (!sotto_row_to_f32(j->from, row, line, j->k))
         return false;
     if (!j->packed || j->type != ST_CPU_W_I8)
         return sotto_row_from_f32(j->to, line, out, j->k);
-    const float scale = st_i8_pack(line, (int8_t *)out + sizeof scale, j->k);
+    const float scale = j->cpu->kernels.to_i8(line, (int8_t *)out + sizeof scale, j->k);
     memcpy(out, &scale, sizeof scale);
     return true;
 }

@@ -189,6 +189,8 @@ typedef struct st_cpu_kernels {
     void (*leave)(void);
     /* Index of the first largest element, NaN never; 0 when all are NaN. */
     int64_t (*argmax)(const float *x, int64_t n);
+    /* st_i8_pack() of src/quant: the same integers and scale. */
+    float (*to_i8)(const float *x, int8_t *q, int64_t n);
     void (*to_f16)(const float *x, uint16_t *y, int64_t n);
     void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
     void (*from_f16)(const uint16_t *x, float *y, int64_t n);

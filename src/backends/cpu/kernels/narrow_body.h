@@ -30,6 +30,31 @@ INL void product_i8_columns(int rows, const uint8_t *a, const uint8_t *b, int ch
         for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL)                                      \
             product_i8_columns(R, (const uint8_t *)a, (const uint8_t *)b, chunks, (int32_t *)acc, column); \
     }
+static float to_i8(const float *x, int8_t *q, int64_t n)
+{
+    vf most = v_zero(), check = v_zero();
+    for (int64_t i = 0; i < n; i += VL) {
+        const vf v = narrow_load(x, i, n);
+        check = v_add(check, v_mul(v, v_zero()));
+        most = v_max(v_max(v, v_sub(v_zero(), v)), most);
+    }
+    const float max = v_hmax(most);
+    if (v_hsum(check) != 0) /* something is not finite */
+        return st_i8_pack(x, q, n);
+    if (!(max >= 1e-30f)) {
+        memset(q, 0, (size_t)n);
+        return 0;
+    }
+    const vf factor = v_set1(127.0f / max), bound = v_set1(127.0f), least = v_set1(-127.0f);
+    for (int64_t i = 0; i < n; i += VL) {
+        uint8_t bytes[VL];
+        const vf v = v_min(v_max(v_mul(narrow_load(x, i, n), factor), least), bound);
+        vi_store_bytes(bytes, v_as_int(v_add(v, v_set1(ROUNDER))));
+        memcpy(q + i, bytes, (size_t)(n - i < VL ? n - i : VL));
+    }
+    return max / 127.0f;
+}
+
 #define EACH_I8_4(X) X(1) X(2) X(3) X(4)
 #if ST_PRODUCT_ROWS >= 12 /* with 32 registers */
 #define EACH_I8(X) EACH_I8_4(X) X(5) X(6) X(7) X(8)
@@ -93,6 +118,7 @@ static void fill_narrow(st_cpu_kernels *k)
 #define SET_I8(R) k->i8.product[R] = product_i8_##R;
     EACH_I8(SET_I8)
 #undef SET_I8
+    k->to_i8 = to_i8;
     k->pack_row_bf16 = pack_row_bf16;
     k->finish_i8 = finish_i8;
 }

@@ -3,6 +3,7 @@
 #include "backends/cpu/cpu_kernels.h"
 #include "backends/cpu/cpu_pack.h"
 #include "math_body.h"
+#include "quant/quant.h"
 
 /* Offset of column c (a multiple of VL) and row r in a tile [2][rows][16]. */
 INL int tile_at(int rows, int r, int c)

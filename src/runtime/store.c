@@ -130,7 +130,8 @@ sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row
                        (long long)row, (long long)st_tensor_n_rows(t));
     const bool scaled = t->dtype == SOTTO_I8 && (t->flags & ST_TENSOR_MATRIX);
     const bool from_any = is_plain_float(dtype) || sotto_dtype_block(dtype) > 1;
-    const bool convertible = (scaled ? from_any : dtype == t->dtype) || (is_plain_float(dtype) && is_plain_float(t->dtype)) ||
+    const bool convertible = (scaled ? from_any : dtype == t->dtype) ||
+                             (is_plain_float(dtype) && is_plain_float(t->dtype)) ||
                              (sotto_dtype_block(dtype) > 1 && t->dtype == SOTTO_F32);
     if (!convertible || (t->dim[0] > 0 && sotto_dtype_row_bytes(dtype, t->dim[0]) == 0))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: rows of %s cannot be stored as %s", t->name,

@@ -46,8 +46,8 @@ static void check_row(const st_cpu_kernels *k, const char *what, const head *h, 
         for (int64_t j = 0; j < h->n; j++)
             want += p[j] / sum * h->v[j * h->stride + i];
         if (!(fabs(got[i] - want) <= bound))
-            fail_msg("%s %s, %lld keys of %d: column %d is %.9g, expected %.9g within %.3g", st_cpu_level_name(k->level),
-                     what, (long long)h->n, h->d, i, got[i], want, bound);
+            fail_msg("%s %s, %lld keys of %d: column %d is %.9g, expected %.9g within %.3g",
+                     st_cpu_level_name(k->level), what, (long long)h->n, h->d, i, got[i], want, bound);
     }
     free(p);
 }

@@ -22,9 +22,9 @@ typedef struct product_case {
     int64_t m, n, k;
 } product_case;
 
-static const product_case cases[] = {{1, 32, 64},   {2, 33, 65},   {3, 1, 1},     {5, 70, 544}, {8, 31, 33}, {12, 64, 512},
-                                     {13, 40, 100}, {16, 32, 128}, {17, 33, 100}, {31, 65, 63}, {33, 34, 96}, {61, 32, 200},
-                                     {129, 35, 72}, {260, 64, 64}};
+static const product_case cases[] = {{1, 32, 64},   {2, 33, 65},   {3, 1, 1},     {5, 70, 544},  {8, 31, 33},
+                                     {12, 64, 512}, {13, 40, 100}, {16, 32, 128}, {17, 33, 100}, {31, 65, 63},
+                                     {33, 34, 96},  {61, 32, 200}, {129, 35, 72}, {260, 64, 64}};
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 /* Rows of all sorts: mixed, positive, negative, constant, zero, tiny and large ranges. */
@@ -80,7 +80,8 @@ static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const 
 static void check_i8(const st_cpu_kernels *k, const product_case *c)
 {
     const size_t row_bytes = st_cpu_row_bytes(ST_CPU_W_I8, c->k);
-    uint8_t *rows = guard_alloc(row_bytes * (size_t)c->n), *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, c->n, c->k));
+    uint8_t *rows = guard_alloc(row_bytes * (size_t)c->n),
+            *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, c->n, c->k));
     float *w = malloc((size_t)c->k * 4), *got = malloc((size_t)c->k * 4);
     for (int64_t j = 0; j < c->n; j++) {
         for (int64_t i = 0; i < c->k; i++)
@@ -112,8 +113,8 @@ static void check_i8(const st_cpu_kernels *k, const product_case *c)
             const float want = (float)sum * (scale * column) + bias[j] + residual[i * c->n + j];
             if (memcmp(&want, &y[i * c->n + j], 4) != 0 && !(want == 0 && y[i * c->n + j] == 0))
                 fail_msg("%s i8 %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level),
-                         (long long)c->m, (long long)c->n, (long long)c->k, (long long)i, (long long)j,
-                         y[i * c->n + j], want);
+                         (long long)c->m, (long long)c->n, (long long)c->k, (long long)i, (long long)j, y[i * c->n + j],
+                         want);
         }
     }
     for (int64_t j = 0; j < c->n; j++) {
@@ -277,7 +278,8 @@ static void test_extremes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8), cmocka_unit_test(test_to_i8), cmocka_unit_test(test_bf16),
-                                       cmocka_unit_test(test_special), cmocka_unit_test(test_extremes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8), cmocka_unit_test(test_to_i8),
+                                       cmocka_unit_test(test_bf16), cmocka_unit_test(test_special),
+                                       cmocka_unit_test(test_extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

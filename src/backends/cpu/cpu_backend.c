@@ -55,7 +55,8 @@ static sotto_status choose_level(const char *name, st_cpu_level *level, sotto_er
     }
     if (!st_cpu_level_find(name, level))
         return st_fail(err, SOTTO_E_ARGUMENT,
-                       "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, v4, vnni, amx, neon or dotprod", name);
+                       "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, v4, vnni, amx, neon or dotprod",
+                       name);
     if (!st_cpu_level_usable(*level, features)) {
         char text[256];
         return st_fail(err, SOTTO_E_UNSUPPORTED, "CPU level %s is not usable on this machine, which has: %s", name,
@@ -247,7 +248,7 @@ static void upload_rows(void *arg, int thread)
             if (line != NULL) {
                 for (int64_t r = 0; r < to - from; r++)
                     if (!convert_row(j, rows + (size_t)r * j->from_bytes, line, converted + (size_t)r * j->to_bytes))
-                    atomic_store(&j->failed, true);
+                        atomic_store(&j->failed, true);
                 rows = converted;
             }
             if (j->packed)

@@ -187,8 +187,7 @@ static void multiply_batch(st_cpu_run *r, const product *p, const sotto_tensor *
         st_cpu_left left = p->left;
         left.x = (const float *)st_tensor_data(a) + i2 * left.stride2 + i3 * left.stride3;
         left.n2 = 1;
-        const st_cpu_right right =
-            right_of(p, (const uint8_t *)r->shared + w_bytes * (size_t)(w3 * w->dim[2] + w2));
+        const st_cpu_right right = right_of(p, (const uint8_t *)r->shared + w_bytes * (size_t)(w3 * w->dim[2] + w2));
         const st_cpu_epilogue e = {.out = (float *)st_tensor_data(node) + batch * p->m * p->n,
                                    .out_stride = (ptrdiff_t)p->n};
         /* with few rows a block is the whole product */

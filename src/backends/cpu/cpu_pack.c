@@ -14,8 +14,7 @@ bool st_cpu_wtype_of(sotto_dtype dtype, st_cpu_wtype *out)
         st_cpu_wtype type;
     } table[] = {{SOTTO_F32, ST_CPU_W_F32},   {SOTTO_F16, ST_CPU_W_F16},   {SOTTO_BF16, ST_CPU_W_BF16},
                  {SOTTO_Q8_0, ST_CPU_W_Q8_0}, {SOTTO_Q4_0, ST_CPU_W_Q4_0}, {SOTTO_Q4_1, ST_CPU_W_Q4_1},
-                 {SOTTO_Q5_0, ST_CPU_W_Q5_0}, {SOTTO_Q5_1, ST_CPU_W_Q5_1},
-                 {SOTTO_I8, ST_CPU_W_I8}};
+                 {SOTTO_Q5_0, ST_CPU_W_Q5_0}, {SOTTO_Q5_1, ST_CPU_W_Q5_1}, {SOTTO_I8, ST_CPU_W_I8}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].dtype == dtype) {
             *out = table[i].type;

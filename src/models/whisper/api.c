@@ -144,7 +144,9 @@ void sotto_whisper_model_get_info(const sotto_whisper_model *model, sotto_whispe
         .n_text_layer = h->n_text_layer,
         .n_languages = model->vocab->n_languages,
         .weight_bytes = sotto_store_bytes(model->store),
-        .compute = model->compute == SOTTO_I8 ? "int8" : model->compute == SOTTO_BF16 ? "bf16" : "f32",
+        .compute = model->compute == SOTTO_I8     ? "int8"
+                   : model->compute == SOTTO_BF16 ? "bf16"
+                                                  : "f32",
     };
 }
 

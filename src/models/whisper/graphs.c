@@ -130,7 +130,8 @@ static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_l
     h = norm(b, x, w->cross.ln_w, w->cross.ln_b);
     h = linear(b, h, w->cross.q_w, w->cross.q_b, SOTTO_ACT_NONE, NULL); /* [n, D] */
     h = sotto_cache_attention(g, heads(b, h), heads_first(b, use(b, caches->cross_k[i])),
-                              heads_first(b, use(b, caches->cross_v[i])), NULL, in->cross_base, in->cross_n, attention_scale(b));
+                              heads_first(b, use(b, caches->cross_v[i])), NULL, in->cross_base, in->cross_n,
+                              attention_scale(b));
     x = linear(b, h, w->cross.out_w, w->cross.out_b, SOTTO_ACT_NONE, x);
     return mlp(b, x, &w->mlp);
 }

@@ -256,8 +256,8 @@ static sotto_status upload_matrix_part(loader *l, const weight *w, int i, float 
     ST_TRY(find_part(l, w, i, &t, err));
     sotto_tensor *to = *w->out;
     const int64_t row0 = (int64_t)i * w->rows;
-    const bool as_it_is = t.dtype == sotto_tensor_dtype(to) ||
-                          (sotto_tensor_dtype(to) == SOTTO_I8 && sotto_dtype_can_pack(t.dtype));
+    const bool as_it_is =
+        t.dtype == sotto_tensor_dtype(to) || (sotto_tensor_dtype(to) == SOTTO_I8 && sotto_dtype_can_pack(t.dtype));
     if (w->kind == WEIGHT_MATRIX && as_it_is && t.dtype != SOTTO_I8)
         return sotto_store_upload(l->m->store, to, row0, w->rows, t.dtype, t.data, err);
     if (w->kind == WEIGHT_CONV) {

@@ -78,8 +78,8 @@ static void pack_keys(const float *x, ptrdiff_t stride, int n, int d, uint8_t *o
 static void pack_values(const float *x, ptrdiff_t stride, int n, uint8_t *out)
 {
     /* two rows of 16 into pairs */
-    const __m512i pair = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
-                                          5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i pair = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                          21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     for (int i = 0; i < 32; i += 2) {
         const int first = packed_column(i), second = packed_column(i + 1);
         for (int half = 0; half < 2; half++) {

@@ -2,7 +2,7 @@
  * Cells as they lie are the left side of the scores' product, 16 cells at a time, so scores come out with a lane for each
  * query. Scores are in units of log 2 / 128, as in cpu_attention_bf16.c; the reference of a row is a whole power of two not
  * below its largest score, so that probabilities are at most 1 and bringing earlier sums to a new one is exact. */
-#if !defined(__AMX_TILE__) || !defined(__AMX_BF16__) || !defined(__AVX512VBMI__)
+#if !defined(__AVX512VBMI__) || (!defined(__AMX_TILE__) && !defined(__AMXTILE__)) /* gcc, clang */
 #error "this file needs -mamx-tile -mamx-bf16 -mavx512vbmi -mavx512bf16"
 #endif
 #include <immintrin.h>
@@ -70,8 +70,8 @@ INL void score_cells(const uint8_t *k, size_t stride, int chunks, const uint8_t 
 /* n <= 32 cells at v as pairs; zeros beyond n */
 INL void pair_values(const uint8_t *v, size_t stride, int n, int d, uint8_t *out)
 {
-    const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5,
-                                         36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
+                                         5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
     const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
     for (int i = 0; i < 32; i += 2, v += 2 * stride) {
         for (int j = 0; j < d; j += 32) {
@@ -120,8 +120,8 @@ INL __m512 power_cells(const float *scores, __m512 base, uint8_t *p, __m512 sum)
 {
     const __m512 shift = _mm512_sub_ps(base, _mm512_set1_ps(127 * 128.0f));
     /* where packus puts lane r of its two operands */
-    const __m512i pair = _mm512_set_epi16(31, 27, 30, 26, 29, 25, 28, 24, 23, 19, 22, 18, 21, 17, 20, 16, 15, 11, 14, 10,
-                                          13, 9, 12, 8, 7, 3, 6, 2, 5, 1, 4, 0);
+    const __m512i pair = _mm512_set_epi16(31, 27, 30, 26, 29, 25, 28, 24, 23, 19, 22, 18, 21, 17, 20, 16, 15, 11, 14,
+                                          10, 13, 9, 12, 8, 7, 3, 6, 2, 5, 1, 4, 0);
     __m512i r[16];
     UNROLL for (int i = 0; i < 16; i++)
     {
@@ -154,7 +154,8 @@ static void add_slice(const st_cpu_cells *c, const areas *s, int slice)
             _tile_stored(3, s->product, 64);
         }
         for (int r = 0; r < c->n_row; r++)
-            _mm512_storeu_ps(out + 16 * r, _mm512_add_ps(_mm512_loadu_ps(out + 16 * r), _mm512_loadu_ps(s->product + 16 * r)));
+            _mm512_storeu_ps(out + 16 * r,
+                             _mm512_add_ps(_mm512_loadu_ps(out + 16 * r), _mm512_loadu_ps(s->product + 16 * r)));
     }
 }
 
@@ -224,7 +225,8 @@ static void window_bf16(const st_cpu_cells *c)
     for (int64_t first = 0; first < c->n_kv; first += ST_CPU_CELL_CHUNK) {
         const int n = (int)(c->n_kv - first < ST_CPU_CELL_CHUNK ? c->n_kv - first : ST_CPU_CELL_CHUNK);
         const __m512 most = score_chunk(c, &s, first, n);
-        const __m512 up = _mm512_mul_ps(_mm512_roundscale_ps(_mm512_mul_ps(most, per_unit), _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC), unit);
+        const __m512 up = _mm512_mul_ps(
+            _mm512_roundscale_ps(_mm512_mul_ps(most, per_unit), _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC), unit);
         const __m512 next = _mm512_max_ps(base, up);
         const __m512 back = _mm512_scalef_ps(_mm512_set1_ps(1), _mm512_mul_ps(_mm512_sub_ps(base, next), per_unit));
         float factor[LANES];
@@ -243,7 +245,8 @@ static void window_bf16(const st_cpu_cells *c)
     for (int r = 0; r < c->n_row; r++) {
         const __m512 factor = _mm512_set1_ps(c->n_kv > 0 ? 1.0f / total[r] : 0.0f);
         for (int i = 0; i < c->d / LANES; i++)
-            _mm512_storeu_ps(c->out[r] + i * LANES, _mm512_mul_ps(_mm512_loadu_ps(s.out + (i * LANES + r) * LANES), factor));
+            _mm512_storeu_ps(c->out[r] + i * LANES,
+                             _mm512_mul_ps(_mm512_loadu_ps(s.out + (i * LANES + r) * LANES), factor));
     }
 }
 

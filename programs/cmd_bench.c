@@ -16,7 +16,7 @@
 
 typedef struct bench_args {
     const char *model, *cpu, *device, *compute;
-    int64_t threads, runs, rows;
+    int64_t threads, runs, rows, steps;
     bool json, matmul, memcpy;
 } bench_args;
 
@@ -27,6 +27,8 @@ static const cli_option options[] = {
     {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
      "threads; 0 = one for each core; at most two for each core are used"},
     {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
+    {"steps", NULL, CLI_INT, AT(steps), "N", "0", 0, 224, NULL,
+     "stop a run after so many steps; 0 = as many as a window can have"},
     {"rows", NULL, CLI_INT, AT(rows), "N", "40", 1, 40, NULL,
      "decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)"},
     {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
@@ -54,9 +56,9 @@ typedef struct row {
     double mel, encoder, prompt, decoder, total; /* ms: a window, a window, a pass, a step, a run */
 } row;
 
-typedef struct steps {
+typedef struct more_steps {
     double decoder_5, decoder_40; /* ms a step; NAN: not measured */
-} steps;
+} more_steps;
 
 static int by_value(const void *a, const void *b)
 {
@@ -93,12 +95,41 @@ static double ms_each(double seconds, int64_t n)
     return n > 0 ? seconds * 1e3 / (double)n : 0;
 }
 
+/* Stops a run after some steps. */
+typedef struct limit {
+    const sotto_whisper_session *session;
+    int64_t n_decode;
+    bool reached;
+} limit;
+
+static bool enough(void *user)
+{
+    limit *l = user;
+    sotto_whisper_timings t;
+    sotto_whisper_get_timings(l->session, &t);
+    l->reached = t.n_decode >= l->n_decode;
+    return l->reached;
+}
+
+static sotto_status hear(sotto_whisper_session *s, const float *pcm, int n, int64_t steps,
+                         const sotto_whisper_options *o, sotto_error *err)
+{
+    sotto_whisper_options mine = *o;
+    limit l = {.session = s, .n_decode = steps};
+    if (steps > 0) {
+        mine.abort = enough;
+        mine.user = &l;
+    }
+    const sotto_status status = sotto_whisper_transcribe(s, pcm, n, &mine, err);
+    return l.reached && status == SOTTO_E_ABORTED ? SOTTO_OK : status;
+}
+
 /* The differences of the session's counters over one run. */
-static sotto_status one_run(sotto_whisper_session *s, const float *pcm, const sotto_whisper_options *o, row *out,
-                            sotto_whisper_timings *t, sotto_error *err)
+static sotto_status one_run(sotto_whisper_session *s, const float *pcm, int64_t steps, const sotto_whisper_options *o,
+                            row *out, sotto_whisper_timings *t, sotto_error *err)
 {
     const double start = cli_now();
-    const sotto_status status = sotto_whisper_transcribe(s, pcm, N_WINDOW, o, err);
+    const sotto_status status = hear(s, pcm, N_WINDOW, steps, o, err);
     sotto_whisper_get_timings(s, t);
     *out = (row){.mel = ms_each(t->mel_s, t->n_encode),
                  .encoder = ms_each(t->encode_s, t->n_encode),
@@ -110,7 +141,7 @@ static sotto_status one_run(sotto_whisper_session *s, const float *pcm, const so
 
 /* One run of `windows` windows with five beams: ms a step of all of them. */
 static sotto_status more_rows(const sotto_whisper_model *model, const sotto_whisper_options *base, int windows,
-                              double *ms, sotto_error *err)
+                              int64_t n_steps, double *ms, sotto_error *err)
 {
     const int n = windows == 1 ? N_WINDOW : windows * PERIOD;
     float *pcm = malloc((size_t)n * sizeof *pcm);
@@ -124,7 +155,7 @@ static sotto_status more_rows(const sotto_whisper_model *model, const sotto_whis
     sotto_status status = pcm ? sotto_whisper_session_create(model, &so, &session, err) : SOTTO_E_MEMORY;
     if (status == SOTTO_OK) {
         fill(pcm, n, windows == 1 ? 0 : PAUSE);
-        status = sotto_whisper_transcribe(session, pcm, n, &o, err);
+        status = hear(session, pcm, n, n_steps, &o, err);
     }
     sotto_whisper_timings t = {0};
     if (status == SOTTO_OK)
@@ -152,7 +183,8 @@ static int used_threads(const sotto_backend_options *o)
 }
 
 static void report(const bench_args *a, const sotto_whisper_model_info *info, const row *rows, double *scratch,
-                   const steps *more, double load_ms, double peak_rss_mb, const sotto_whisper_timings *t, int threads)
+                   const more_steps *more, double load_ms, double peak_rss_mb, const sotto_whisper_timings *t,
+                   int threads)
 {
     const size_t n = (size_t)a->runs;
     const struct {
@@ -244,17 +276,17 @@ static sotto_status measure(const bench_args *a, const sotto_backend_options *ba
     const sotto_whisper_options o = same_shapes(&info, text, &end_of_text);
     if (status == SOTTO_OK) {
         fill(pcm, N_WINDOW, 0);
-        status = one_run(session, pcm, &o, &warm_up, &timings, err);
+        status = one_run(session, pcm, a->steps, &o, &warm_up, &timings, err);
     }
     for (int64_t i = 0; status == SOTTO_OK && i < a->runs; i++)
-        status = one_run(session, pcm, &o, &rows[i], &timings, err);
+        status = one_run(session, pcm, a->steps, &o, &rows[i], &timings, err);
     sotto_whisper_session_free(session);
     const double peak_rss_mb = cli_peak_rss_mb(); /* of the simplest run */
-    steps more = {NAN, NAN};
+    more_steps more = {NAN, NAN};
     if (status == SOTTO_OK && a->rows >= 5)
-        status = more_rows(model, &o, 1, &more.decoder_5, err);
+        status = more_rows(model, &o, 1, a->steps, &more.decoder_5, err);
     if (status == SOTTO_OK && a->rows >= 40)
-        status = more_rows(model, &o, N_WINDOWS, &more.decoder_40, err);
+        status = more_rows(model, &o, N_WINDOWS, a->steps * N_WINDOWS, &more.decoder_40, err);
     if (status == SOTTO_OK)
         report(a, &info, rows, scratch, &more, load_ms, peak_rss_mb, &timings, used_threads(backend));
     free(pcm);

@@ -103,7 +103,8 @@ sotto_status cli_bench_memory(int n_threads, bool json, sotto_error *err)
     if (json)
         cli_text_printf(&out, "{\"threads\": %d, \"memcpy\": [", n);
     else
-        cli_text_printf(&out, "%d thread%s; bytes in the blocks of all, GB/s read, GB/s copied\n", n, n == 1 ? "" : "s");
+        cli_text_printf(&out, "%d thread%s, ordinary pages; bytes in the blocks of all, GB/s read, GB/s copied\n", n,
+                        n == 1 ? "" : "s");
     for (int b = 0; status == SOTTO_OK && b < N_BLOCKS; b++) {
         double read = 0, copied = 0;
         const size_t bytes = block_sizes[b] / (size_t)n / 64 * 64;

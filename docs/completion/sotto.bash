@@ -26,7 +26,7 @@ _sotto()
             inspect) words="--help --json --no-tensors" ;;
             get) words="--help --list --output --url --sha256 --force --quiet" ;;
             devices) words="--help --json" ;;
-            bench) words="--help --model --threads --runs --rows --device --cpu --compute --matmul --memcpy --json" ;;
+            bench) words="--help --model --threads --runs --steps --rows --device --cpu --compute --matmul --memcpy --json" ;;
             help) words="--help --man --completion" ;;
             version) words="--help" ;;
             esac

@@ -100,6 +100,7 @@ complete -c sotto -n __fish_use_subcommand -f -a bench -d 'measure a model on th
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l model -r -d 'model: a name in ./models or the cache, or a path'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l threads -r -d 'threads; 0 = one for each core; at most two for each core are used'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l runs -r -d 'the median is printed; one more run warms up'
+complete -c sotto -n '__fish_seen_subcommand_from bench' -l steps -r -d 'stop a run after so many steps; 0 = as many as a window can have'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l rows -r -d 'decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l device -r -d 'a device of `sotto devices`'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l cpu -r -a 'auto portable v2 v3 v4 vnni amx neon dotprod' -d 'force an instruction set'

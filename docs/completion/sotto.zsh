@@ -141,6 +141,7 @@ _sotto()
             '--model[model\: a name in ./models or the cache, or a path]:value:_files' \
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
             '--runs[the median is printed; one more run warms up]:value:_files' \
+            '--steps[stop a run after so many steps; 0 = as many as a window can have]:value:_files' \
             '--rows[decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \

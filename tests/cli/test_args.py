@@ -69,7 +69,7 @@ ROWS = [
     {"args": ["bench", "--runs", "0"], "exit": 2, "err": "whole number from 1"},
     {"args": ["bench", "--rows", "41"], "exit": 2, "err": "from 1 to 40"},
     {"args": ["bench", "--matmul", "--memcpy"], "exit": 2, "err": "give one"},
-    {"args": ["bench", "--memcpy", "-t", "1"], "exit": 0, "out": "1 thread; .*262144 KiB +[0-9.]+ +[0-9.]+"},
+    {"args": ["bench", "--memcpy", "-t", "1"], "exit": 0, "out": "1 thread, .*262144 KiB +[0-9.]+ +[0-9.]+"},
     {"args": ["bench", "extra"], "exit": 2, "err": "unexpected argument"},
 ]
 

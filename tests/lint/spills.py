@@ -23,6 +23,7 @@ BOUNDS = [
     ("product_v4", r"product_12", 2),
     ("product_v4", r"product_i8_\d", 4),
     ("product_v4", r"skinny_Q5_[01]_\d", 30),
+    ("window_amx", r"window_bf16", 4),
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_panel", 150),
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),

@@ -156,12 +156,20 @@ static bool meets_many_rows(const weight *w)
     return strncmp(w->part[0], "encoder.", 8) == 0 || strstr(w->part[0], "cross_attn.key") != NULL;
 }
 
+/* The encoder's first block turns sounds into what all others refine: int8 there would cost more words than in the rest of
+ * the network together (docs/quality.md). */
+static bool is_delicate(const weight *w)
+{
+    return strncmp(w->part[0], "encoder.blocks.0.", 17) == 0;
+}
+
 /* The type a matrix is kept in. In f32 it is the file's where the backends compute with it, else one that loses nothing
  * that matters: i8 with a scale a row has the integers of q8_0; K types are far coarser than f16. Otherwise it is the
  * compute type, but for blocks smaller than that in the decoder, where reading weights is the work. */
 static sotto_dtype resident_dtype(const loader *l, const weight *w, sotto_dtype file)
 {
-    const sotto_dtype compute = l->m->compute;
+    const bool widen = l->m->compute == SOTTO_I8 && file != SOTTO_I8 && is_delicate(w);
+    const sotto_dtype compute = widen ? SOTTO_BF16 : l->m->compute;
     if (w->kind == WEIGHT_CONV)
         return compute != SOTTO_F32 ? SOTTO_BF16 : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
     const bool small_blocks = sotto_dtype_block(file) == 32 && file != SOTTO_Q8_0;

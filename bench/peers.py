@@ -7,8 +7,8 @@
 file: one recording of about five minutes (bench/speech.py), greedy and with five beams, one window after another and in
 batches of eight: word errors, times real time, peak memory. steps: one encoder window of 30 s and one decoder step.
 Everything that runs is a process of its own; times are without loading, memory is the process' VmHWM. Runs alternate: a round
-has each contender once; the most important comparisons come first, and rounds go on while --minutes and --runs last. The
-medians are told, and the ratio of each peer's median to that of Sotto with --ratio-to (int8): above 1 Sotto is faster.
+has each contender once. The most important comparisons come first and are made --runs times; nothing begins after --minutes.
+The medians are told, and the ratio of each peer's median to that of Sotto with --ratio-to (int8): above 1 Sotto is faster.
 The ggml files are made with `sotto convert`.
 """
 
@@ -29,10 +29,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DECODER_STEPS = 32
 PROMPT = (50258, 50259, 50359)
 MODES = {"greedy": (1, 1), "beam5": (5, 1), "greedy-batch8": (1, 8), "beam5-batch8": (5, 8)}
-# program, numbers: 0 first and in every round, 1 once the others have run
-CONTENDERS = [("sotto", "int8", 0), ("faster-whisper", "int8", 0), ("whisper.cpp", "q8_0", 0),
-              ("sotto", "bf16", 1), ("sotto", "f32", 1), ("faster-whisper", "float32", 1),
-              ("whisper.cpp", "f16", 1), ("whisper.cpp", "q5_0", 1)]
+# Program, numbers, importance: 0 first and in every round; 1 once, after the first round; 2 once, at the end.
+CONTENDERS = [("sotto", "int8", 0), ("faster-whisper", "int8", 0), ("whisper.cpp", "q8_0", 0), ("sotto", "bf16", 1), ("sotto", "f32", 1),
+              ("faster-whisper", "float32", 2), ("whisper.cpp", "f16", 2), ("whisper.cpp", "q5_0", 2)]
 
 
 @contextlib.contextmanager
@@ -89,18 +88,21 @@ def run_whisper_cpp(spec, pcm):
     with quiet():
         ctx = w.whisper_init_from_file_with_params(spec["model"], w.whisper_context_default_params())
         if spec["what"] == "steps":
-            w.whisper_pcm_to_mel(ctx, pcm[: 30 * speech.RATE], 30 * speech.RATE, spec["threads"])
+            window = pcm[: 30 * speech.RATE]
+            w.whisper_pcm_to_mel(ctx, window, len(window), spec["threads"])
             times = []
-            for _ in range(2):
+            for _ in range(3):
                 start = time.perf_counter()
                 assert w.whisper_encode(ctx, 0, spec["threads"]) == 0
                 times.append((time.perf_counter() - start) * 1e3)
             for i, token in enumerate(PROMPT):  # the binding takes one token a call
                 w.whisper_decode(ctx, token, 1, i, spec["threads"])
-            start = time.perf_counter()
+            steps = []
             for i in range(DECODER_STEPS):
+                start = time.perf_counter()
                 w.whisper_decode(ctx, 400 + i, 1, len(PROMPT) + i, spec["threads"])
-            return {"encoder_ms": min(times), "decoder_ms": (time.perf_counter() - start) * 1e3 / DECODER_STEPS}
+                steps.append((time.perf_counter() - start) * 1e3)
+            return {"encoder_ms": statistics.median(times), "decoder_ms": statistics.median(steps)}
         strategy = w.whisper_sampling_strategy
         p = w.whisper_full_default_params(strategy.WHISPER_SAMPLING_BEAM_SEARCH if spec["beam"] > 1 else strategy.WHISPER_SAMPLING_GREEDY)
         p.n_threads, p.print_progress, p.print_realtime, p.print_timestamps = spec["threads"], False, False, False
@@ -125,7 +127,7 @@ def child(spec):
 def run_sotto(spec, folder):
     command = [spec["sotto"]]
     if spec["what"] == "steps":
-        command += ["bench", "-m", spec["model"], "-t", str(spec["threads"]), "--runs", "1", "--rows", "5", "--json", "--compute", spec["type"]]
+        command += ["bench", "-m", spec["model"], "-t", str(spec["threads"]), "--runs", "3", "--rows", "5", "--steps", str(DECODER_STEPS), "--json", "--compute", spec["type"]]
     else:
         command += ["transcribe", "-m", spec["model"], "-t", str(spec["threads"]), "-l", "en", "--beam-size", str(spec["beam"]),
                     "--compute", spec["type"], "-f", "json-full", "--quiet", spec["audio"]]
@@ -183,17 +185,16 @@ def collect(args, folder, audio):
         print("models/silero-vad is not there (sotto get silero-vad): Sotto's batches hear everything", file=sys.stderr)
     deadline = time.time() + 60 * args.minutes
     jobs, results = jobs_of(args), {}
-    for round_ in range(args.runs):
-        for priority, what, mode, program, number in jobs:
-            if time.time() > deadline and (priority > 0 or round_ > 0):
-                continue
-            beam, batch = MODES.get(mode, (1, 1))
-            spec = {"what": what, "program": program, "type": number, "model": model_of(program, number), "threads": args.threads,
-                    "beam": beam, "batch": batch, "audio": audio, "sotto": args.sotto, "vad": vad}
-            if round_ > 0 and priority > 0:
-                continue
-            results.setdefault((mode, program, number), []).append(run(spec, folder))
-            print(f"{mode} {program} {number} {round_ + 1}", file=sys.stderr)
+    of = [[j for j in jobs if j[0] == importance] for importance in range(3)]
+    for turn, (_, what, mode, program, number) in enumerate(of[0] + of[1] + of[0] * (args.runs - 1) + of[2]):
+        if time.time() > deadline and turn >= len(of[0]):
+            print("the time is over: left out what comes later", file=sys.stderr)
+            break
+        beam, batch = MODES.get(mode, (1, 1))
+        spec = {"what": what, "program": program, "type": number, "model": model_of(program, number), "threads": args.threads,
+                "beam": beam, "batch": batch, "audio": audio, "sotto": args.sotto, "vad": vad}
+        results.setdefault((mode, program, number), []).append(run(spec, folder))
+        print(f"{mode} {program} {number}", file=sys.stderr)
     return results
 
 
@@ -242,8 +243,8 @@ def main():
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--only", help="programs and numbers to run, as sotto,faster-whisper,int8")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--runs", type=int, default=3, help="rounds at most")
-    parser.add_argument("--minutes", type=float, default=60, help="no further round, and nothing of less importance, begins after")
+    parser.add_argument("--runs", type=int, default=3, help="rounds of the most important comparisons")
+    parser.add_argument("--minutes", type=float, default=60, help="after which nothing begins any more")
     parser.add_argument("--seconds", type=float, default=295, help="of the recording, at least")
     parser.add_argument("--ratio-to", default="int8")
     parser.add_argument("--json", help="write the rows there")

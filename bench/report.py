@@ -66,6 +66,8 @@ class Bench:
 
     def python(self):
         own = os.path.join(ROOT, ".venv", "bin", "python")
+        if self.args.python:
+            return self.args.python
         return own if os.path.exists(own) else sys.executable
 
     def sized(self, size):
@@ -245,7 +247,8 @@ def main():
     parser.add_argument("--reuse", action="store_true")
     parser.add_argument("--sizes", default="tiny,base,small")
     parser.add_argument("--minutes", type=float, default=6)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--python", help="one with numpy and the other programs; .venv's if there is one")
     parser.add_argument("--skip", default="", help="stages to leave out, as peers,sizes")
     args = parser.parse_args()
     if args.quick:

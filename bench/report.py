@@ -60,7 +60,7 @@ class Bench:
         return [json.loads(line) for line in output(*command).splitlines()]
 
     def model(self):
-        extra = ["--runs", "1", "--steps", "4", "--rows", "5"] if self.args.quick else []
+        extra = ["--runs", "1", "--steps", "4", "--rows", "5"] if self.args.quick else ["--steps", "64"]
         name = self.quick_model() if self.args.quick else os.path.join(ROOT, "models", "base")
         return {c: json.loads(output(self.sotto, "bench", "-m", name, "--compute", c, "--json", *extra)) for c in COMPUTE}
 
@@ -90,6 +90,9 @@ class Bench:
                 rows.append({"size": size, "type": dtype, "mb": os.path.getsize(path) / 1e6, **values})
                 os.remove(path)
         return rows
+
+    def blas(self):
+        return json.loads(output(self.python(), os.path.join(ROOT, "bench", "blas.py")))
 
     def peers(self):
         path = os.path.join(self.store, "peers-rows.json")
@@ -124,7 +127,7 @@ def machine(bench):
             f"- commit {commit or 'unknown'}{', with changes' if changed else ''}; {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; load before the page was written: {load}\n")
 
 
-def page_kernels(bench, rows):
+def page_kernels(bench, rows, blas):
     if not rows:
         return ""
     best = rows[-1]["level"]
@@ -148,6 +151,12 @@ def page_kernels(bench, rows):
     text.append(table(["size", "shape"] + types, lines))
     ceilings = {t: next((r for r in gemm if r["level"] == best and r["type"] == t), {}) for t in types}
     text.append("The peaks: " + ", ".join(f"{t} {r['ceiling_name']} {r['ceiling']:.0f}" for t, r in ceilings.items() if "ceiling" in r) + " GMAC/s.\n")
+    theirs = {(r["size"], r["shape"]): r["rate"] for r in blas or []}
+    both = [(r, theirs[r["size"], r["shape"]]) for r in gemm if r["level"] == best and r["type"] == "f32" and (r["size"], r["shape"]) in theirs]
+    if both:
+        text.append("### f32 beside OpenBLAS (numpy's), one thread: GMAC/s\n")
+        text.append(table(["size", "shape", "sotto", "OpenBLAS", "ratio"],
+                          [[r["size"], r["shape"], f"{r['rate']:.1f}", f"{o:.1f}", f"{r['rate'] / o:.2f}"] for r, o in both]))
     levels = list(dict.fromkeys(r["level"] for r in rows))
     shown = "base" if "base" in sizes else sizes[0]
     if len(levels) > 1:
@@ -181,7 +190,7 @@ def page_model(results):
         return ""
     keys = ("load_ms", "mel_ms", "encoder_ms", "prompt_ms", "decoder_ms", "decoder_5_ms", "decoder_40_ms", "peak_rss_mb", "weights_mb", "cross_cache_mb", "compute_encode_mb")
     first = next(iter(results.values()))
-    head = (f"## Model\n`sotto bench -m base`, {first['threads']} threads, by `--compute`. A window of 30 s, a full prompt, a step of the decoder "
+    head = (f"## Model\n`sotto bench -m base --steps 64`, {first['threads']} threads, by `--compute`. A window of 30 s, a full prompt, a step of the decoder "
             "with 1, 5 and 40 rows; memory in MB.\n\n")
     return head + table(["compute"] + [k.replace("_", " ") for k in keys], [[c] + [number(r, k) for k in keys] for c, r in results.items()]) + "\n"
 
@@ -255,16 +264,16 @@ def main():
         args.sizes = "tiny"
     os.makedirs(args.out, exist_ok=True)
     bench, skip = Bench(args), args.skip.split(",")
-    stages = {"model": bench.model, "peers": bench.peers, "kernels": bench.kernels, "sizes": bench.sizes,
+    stages = {"model": bench.model, "peers": bench.peers, "kernels": bench.kernels, "blas": bench.blas, "sizes": bench.sizes,
               "matmul": lambda: json.loads(output(bench.sotto, "bench", "--matmul", "--json")),
               "memcpy": lambda: json.loads(output(bench.sotto, "bench", "--memcpy", "--json"))}
     if args.quick:
-        del stages["peers"], stages["matmul"]
+        del stages["peers"], stages["matmul"], stages["blas"]
     got = {name: bench.measure(name, call) for name, call in stages.items() if name not in skip}
     text = ("# Performance\n\nWritten by `script/bench`, which runs everything below in one go; the figures of another machine, or another hour, differ: "
             "compare within the page.\n\n" + machine(bench) + "\n"
             "```sh\nscript/bench            # this page\nscript/bench peers      # the other programs alone\nscript/bench kernels --level all\nscript/bench command\n```\n\n"
-            + page_peers(bench, got.get("peers")) + page_model(got.get("model")) + page_sizes(got.get("sizes")) + page_kernels(bench, got.get("kernels"))
+            + page_peers(bench, got.get("peers")) + page_model(got.get("model")) + page_sizes(got.get("sizes")) + page_kernels(bench, got.get("kernels"), got.get("blas"))
             + page_matmul(got.get("matmul"), got.get("memcpy")))
     if bench.notes:
         text += "## Left out\n" + "".join(f"- {n}\n" for n in bench.notes)

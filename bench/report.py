@@ -47,7 +47,7 @@ class Bench:
             value = call()
         except (OSError, subprocess.CalledProcessError, ValueError) as e:
             detail = (getattr(e, "stderr", None) or str(e)).strip().split("\n")[-1]
-            self.notes.append(f"{name} could not run: {detail}")
+            self.notes.append(f"{name} could not run: {detail}".replace(ROOT + "/", ""))
             say(self.notes[-1])
             return None
         say(f"{name}: {time.time() - start:.0f} s")

@@ -28,9 +28,9 @@ static void finish(const sotto_tensor *node, st_ref_at at, double sum)
     st_ref_put(node, at, sum);
 }
 
-/* A row as 8-bit numbers, x = scale * (q - zero) with q 0 .. 255: in f32, where every step is rounded in one way only, so
+/* A row as whole numbers, x = scale * (q - zero) with q 0 .. steps: in f32, where every step is rounded in one way only, so
  * that all backends find the same integers. A number that is not finite makes the scale NaN. */
-static float to_bytes(const char *x, int64_t n, int32_t *q, int32_t *zero)
+static float to_integers(const char *x, int64_t n, float steps, int32_t *q, int32_t *zero)
 {
     float low = 0, high = 0, check = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -39,26 +39,27 @@ static float to_bytes(const char *x, int64_t n, int32_t *q, int32_t *zero)
         high = value > high ? value : high;
         check += value * 0.0f;
     }
-    const float range = high - low, inverse = range > 0 ? 255.0f / range : 0.0f;
+    const float range = high - low, inverse = range > 0 ? steps / range : 0.0f;
     const bool usable = range > 0 && range < 3e38f && inverse < 3e38f;
     *zero = usable ? (int32_t)nearbyintf(-low * inverse) : 0;
     for (int64_t i = 0; i < n; i++) {
         float v = usable ? (float)st_ref_f32(x, i) * inverse : 0.0f;
         v = v > (float)-*zero ? v : (float)-*zero;
-        v = v < (float)(255 - *zero) ? v : (float)(255 - *zero);
+        v = v < steps - (float)*zero ? v : steps - (float)*zero;
         q[i] = (int32_t)nearbyintf(v) + *zero;
     }
-    return (usable ? range / 255.0f : 0.0f) + check;
+    return (usable ? range / steps : 0.0f) + check;
 }
 
 static void linear_i8(st_ref_run *r, const sotto_tensor *node)
 {
     const sotto_tensor *x = node->src[0], *w = node->src[1];
+    const float steps = node->params.compute == SOTTO_COMPUTE_FINE ? 65535.0f : 255.0f;
     int32_t *q = (int32_t *)(void *)r->scratch;
     for (int64_t n = 0; node->dim[0] > 0 && n < st_tensor_n_rows(node) && !st_ref_stop(r); n++) {
         st_ref_at at = st_ref_position(node, n * node->dim[0]);
         int32_t zero;
-        const float scale = to_bytes(st_ref_address(x, at), x->dim[0], q, &zero);
+        const float scale = to_integers(st_ref_address(x, at), x->dim[0], steps, q, &zero);
         for (int64_t o = 0; o < node->dim[0]; o++) {
             const int8_t *weights = st_ref_scaled_row(w, o);
             int64_t sum = 0;

@@ -43,7 +43,7 @@ static void fill_row(float *x, int64_t k, int64_t row)
 }
 
 /* The definition, in f32 steps. */
-static float to_bytes(const float *x, int64_t k, int *q, int *zero)
+static float to_integers(const float *x, int64_t k, float steps, int *q, int *zero)
 {
     float low = 0, high = 0;
     for (int64_t i = 0; i < k; i++) {
@@ -52,13 +52,13 @@ static float to_bytes(const float *x, int64_t k, int *q, int *zero)
     }
     *zero = 0;
     memset(q, 0, (size_t)k * sizeof *q);
-    if (high == low)
+    if (high == low || steps / (high - low) > 3e38f)
         return 0;
-    const float inverse = 255.0f / (high - low);
+    const float inverse = steps / (high - low);
     *zero = (int)rintf(-low * inverse);
     for (int64_t i = 0; i < k; i++)
-        q[i] = (int)rintf(fminf(fmaxf(x[i] * inverse, (float)-*zero), 255.0f - (float)*zero)) + *zero;
-    return (high - low) / 255.0f;
+        q[i] = (int)rintf(fminf(fmaxf(x[i] * inverse, (float)-*zero), steps - (float)*zero)) + *zero;
+    return (high - low) / steps;
 }
 
 static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const st_cpu_right *right,
@@ -77,7 +77,7 @@ static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const 
         k->leave();
 }
 
-static void check_i8(const st_cpu_kernels *k, const product_case *c)
+static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fine)
 {
     const size_t row_bytes = st_cpu_row_bytes(ST_CPU_W_I8, c->k);
     uint8_t *rows = guard_alloc(row_bytes * (size_t)c->n),
@@ -96,23 +96,26 @@ static void check_i8(const st_cpu_kernels *k, const product_case *c)
         fill_row(x + i * c->k, c->k, i);
     const float *bias = guard_floats((size_t)c->n), *residual = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false, fine};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, residual, (ptrdiff_t)c->n, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     int *q = malloc((size_t)c->k * sizeof *q);
     for (int64_t i = 0; i < c->m; i++) {
         int zero;
-        const float scale = to_bytes(x + i * c->k, c->k, q, &zero);
+        const float scale = to_integers(x + i * c->k, c->k, fine ? 65535.0f : 255.0f, q, &zero);
         for (int64_t j = 0; j < c->n; j++) {
             const int8_t *weights = (int8_t *)rows + row_bytes * (size_t)j + 4;
-            int64_t sum = 0;
-            for (int64_t l = 0; l < c->k; l++)
-                sum += (int64_t)(q[l] - zero) * weights[l];
+            int64_t high = 0, low = 0; /* fine: of the two bytes of a number */
+            for (int64_t l = 0; l < c->k; l++) {
+                high += (int64_t)(fine ? (q[l] >> 8) - (zero >> 8) : q[l] - zero) * weights[l];
+                low += (int64_t)((q[l] & 255) - (zero & 255)) * weights[l];
+            }
+            const float sum = fine ? (float)high * 256.0f + (float)low : (float)high;
             float column;
             memcpy(&column, weights - 4, 4);
-            const float want = (float)sum * (scale * column) + bias[j] + residual[i * c->n + j];
+            const float want = sum * (scale * column) + bias[j] + residual[i * c->n + j];
             if (memcmp(&want, &y[i * c->n + j], 4) != 0 && !(want == 0 && y[i * c->n + j] == 0))
-                fail_msg("%s i8 %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level),
+                fail_msg("%s i8%s %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level), fine ? " fine" : "",
                          (long long)c->m, (long long)c->n, (long long)c->k, (long long)i, (long long)j, y[i * c->n + j],
                          want);
         }
@@ -131,6 +134,12 @@ static void check_i8(const st_cpu_kernels *k, const product_case *c)
     guard_free_all();
 }
 
+static void check_i8(const st_cpu_kernels *k, const product_case *c)
+{
+    check_i8_row(k, c, false);
+    check_i8_row(k, c, true);
+}
+
 static void check_bf16(const st_cpu_kernels *k, const product_case *c)
 {
     uint16_t *rows = guard_alloc((size_t)(c->n * c->k) * 2);
@@ -141,7 +150,7 @@ static void check_bf16(const st_cpu_kernels *k, const product_case *c)
     const float *x = guard_floats((size_t)(c->m * c->k)), *bias = guard_floats((size_t)c->n);
     float *y = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_BF16, c->n, c->k, packed, true};
+    const st_cpu_right right = {ST_CPU_W_BF16, c->n, c->k, packed, true, false};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, NULL, 0, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     for (int64_t i = 0; i < c->m; i++) {
@@ -178,7 +187,7 @@ static void check_special(const st_cpu_kernels *k, const product_case *c)
     x[0] = NAN;
     x[c->m * c->k - 1] = INFINITY;
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, i8, false};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, i8, false, false};
     const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)c->n};
     run_product(k, &left, &right, &e, c->m);
     for (int64_t i = 0; i < c->m * c->n; i++) {
@@ -265,7 +274,7 @@ static void test_extremes(void **state)
             st_cpu_kernels k;
             st_cpu_kernels_fill(&k, (st_cpu_level)level);
             const st_cpu_left left = {.x = x, .n1 = 1, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-            const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false};
+            const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false, false};
             const st_cpu_epilogue e = {.out = &y, .out_stride = 1};
             run_product(&k, &left, &right, &e, 1);
             assert_true(y == (float)(sign * 255 * 127 * (int)kk));

@@ -106,7 +106,7 @@ void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention 
     for (int r = 0; r < padded; r++) {
         const int from = r < n_rows ? r : n_rows - 1; /* what fills the tile up is computed and thrown away */
         k->scale(a->q + (row + from) * a->q_stride, a->scale * 128 * 1.44269504f, 0.0f, s.line, a->d);
-        k->bf16.pack_row(s.line, a->d, s.q + r * 64, padded, NULL);
+        k->bf16.pack_row(s.line, a->d, s.q + r * 64, NULL, padded, NULL);
     }
     largest(k, a, &s, n_rows, padded, keys, 1, max);
     if (!probabilities(k, a, &s, n_rows, padded, keys, max, sum)) {

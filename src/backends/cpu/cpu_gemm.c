@@ -14,6 +14,7 @@ typedef struct route {
     int tile, unit;              /* rows of a tile at most; packed tiles are padded to whole units */
     int64_t chunks;              /* 64-byte chunks of a packed row */
     bool few, round;
+    int digits; /* packed rows of a row */
 } route;
 
 static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
@@ -22,9 +23,14 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
     const st_cpu_narrow *narrow = right->type == ST_CPU_W_I8 ? &k->i8 : round && k->bf16.mr > 0 ? &k->bf16 : NULL;
     const bool few = n_total <= ST_CPU_FEW_ROWS;
     const int64_t blocks = st_cpu_blocks(right->type, right->k);
+    const int digits = right->type == ST_CPU_W_I8 && right->fine ? 2 : 1;
     if (narrow != NULL)
-        return (route){.narrow = narrow, .tile = narrow->mr, .unit = narrow->row_unit, .chunks = blocks};
-    return (route){.tile = few ? k->skinny_rows : k->mr, .unit = 1, .chunks = 2 * blocks, .few = few, .round = round};
+        return (route){.narrow = narrow,
+                       .tile = narrow->mr / digits,
+                       .unit = narrow->row_unit,
+                       .chunks = blocks,
+                       .digits = digits};
+    return (route){.tile = few ? k->skinny_rows : k->mr, .unit = 1, .chunks = 2 * blocks, .few = few, .round = round, .digits = 1};
 }
 
 int st_cpu_gemm_tile(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
@@ -34,7 +40,7 @@ int st_cpu_gemm_tile(const st_cpu_kernels *k, const st_cpu_right *right, int64_t
 
 static int padded_rows(const route *t, int rows)
 {
-    return (rows + t->unit - 1) / t->unit * t->unit;
+    return (rows * t->digits + t->unit - 1) / t->unit * t->unit;
 }
 
 /* Floats of a packed row: f32 needs the most. */
@@ -95,17 +101,19 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
     const areas a = areas_of(scratch, right->k);
     for (int first = 0; first < n_rows; first += t.tile) {
         const int rows = n_rows - first < t.tile ? n_rows - first : t.tile, padded = padded_rows(&t, rows);
-        uint8_t *tile = a.packed + (size_t)(CHUNK * t.chunks) * (size_t)first;
+        uint8_t *tile = a.packed + (size_t)(CHUNK * t.chunks * t.digits) * (size_t)first;
         for (int r = 0; r < padded; r++) {
             uint8_t *dst = tile + r * CHUNK;
-            if (r >= rows) {
+            if (r >= rows * t.digits) {
                 for (int64_t c = 0; c < t.chunks; c++)
                     memset(dst + c * CHUNK * padded, 0, CHUNK);
                 continue;
             }
+            if (r >= rows)
+                continue; /* second bytes */
             const float *x = left_row(left, row + first + r, right->k, a.unclipped);
             if (t.narrow != NULL)
-                t.narrow->pack_row(x, right->k, dst, padded, &a.scale[first + r]);
+                t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + rows * CHUNK : NULL, padded, &a.scale[first + r]);
             else
                 (t.round ? k->pack_row_bf16 : k->pack_row)(x, right->k, (float *)(void *)dst, padded);
         }
@@ -140,7 +148,7 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
 {
     const route t = route_of(k, right, n_total);
     const areas s = areas_of(scratch, right->k);
-    const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k), row_bytes = (size_t)(CHUNK * t.chunks);
+    const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k), row_bytes = (size_t)(CHUNK * t.chunks * t.digits);
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
         const int64_t col = p * ST_CPU_PANEL;
@@ -150,10 +158,11 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
         for (int r = 0; r < n_rows; r += t.tile) {
             const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, rows);
             const uint8_t *a = s.packed + row_bytes * (size_t)r;
-            float *acc = s.acc + (size_t)r * TILE;
+            float *acc = t.narrow != NULL ? s.acc : s.acc + (size_t)r * TILE;
             if (right->type == ST_CPU_W_I8) {
-                t.narrow->product[rows](a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
-                k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, row + r, col, cols, s.scale + r, w);
+                t.narrow->product[rows * t.digits](a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
+                k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, t.digits > 1, row + r, col,
+                             cols, s.scale + r, w);
                 continue;
             }
             if (t.narrow != NULL)

@@ -90,21 +90,23 @@ typedef void (*st_cpu_map)(const float *x, float *y, int64_t n);
 /* What makes numbers of a row's bytes again: x = scale * (q - zero), q 0 .. 255. */
 typedef struct st_cpu_row_scale {
     float scale;
-    int32_t zero;
+    int32_t zero, fine_zero; /* fine_zero: of the second byte, where a number has two */
 } st_cpu_row_scale;
 
 /* Products of narrow numbers with packed weights as they are. A packed tile is [chunks][tile rows][64 bytes]: 32 bf16 or
  * 64 unsigned bytes of a row, zero beyond k; tile rows are the rows rounded up to row_unit.
  *
  * 8-bit: with lo = min(x, 0), hi = max(x, 0) of the row, scale = (hi - lo) / 255 and zero = round(-lo * 255 / (hi - lo)),
- * q = round(clamp(x * 255 / (hi - lo), -zero, 255 - zero)) + zero, ties to even; a row without range gives scale 0. A
- * number that is not finite makes the scale NaN. All levels give the same integers: sums fit 32 bits for k < 66,000. */
+ * q = round(clamp(x * 255 / (hi - lo), -zero, 255 - zero)) + zero, ties to even; a row without range, or with one that makes
+ * the quotient overflow, gives scale 0. A
+ * number that is not finite makes the scale NaN. A fine row has 16 bits, 65535 for 255, in two bytes: the first, with its
+ * zero, counts 256 times, and the second is a row of its own with fine_zero. All levels give the same integers: sums fit 32 bits for k < 66,000. */
 typedef struct st_cpu_narrow {
     int mr; /* 0: the level has none */
     int row_unit;
-    /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. scale
-     * is set by the 8-bit kernel only. */
-    void (*pack_row)(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale);
+    /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. 8-bit
+     * only: fine is NULL or the place of the second bytes, and scale is set. */
+    void (*pack_row)(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale);
     /* acc [2][tile rows][16] = A B, floats for bf16, int32 for 8-bit. Indexed by rows, 1 .. mr. */
     void (*product[ST_CPU_MAX_NARROW_MR + 1])(const void *a, const void *b, int chunks, void *acc);
 } st_cpu_narrow;
@@ -149,9 +151,10 @@ typedef struct st_cpu_kernels {
     void (*finish)(const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows, int64_t row, int64_t col,
                    int cols);
     /* The same from integers: (acc - zero * sum of the column's weights) * (scale of the row * scale of the column).
-     * `scale` holds `rows` rows, `header` is that of the panel (cpu_pack.h). */
-    void (*finish_i8)(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, int64_t row, int64_t col,
-                      int cols, const st_cpu_row_scale *scale, const uint8_t *header);
+     * Fine: the second bytes' sums are `rows` rows further on in the tile. `scale` holds `rows` rows, `header` is that of the
+     * panel (cpu_pack.h). */
+    void (*finish_i8)(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, bool fine, int64_t row,
+                      int64_t col, int cols, const st_cpu_row_scale *scale, const uint8_t *header);
     /* `rows` <= 32 rows of k floats, `stride` elements apart, as the columns of an f32 panel: [k][32], zero where there
      * is no row and for k up to k_padded. */
     void (*pack_panel)(const float *x, ptrdiff_t stride, int rows, int64_t k, int64_t k_padded, float *panel);

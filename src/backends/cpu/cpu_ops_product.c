@@ -15,7 +15,7 @@ typedef struct product {
     const sotto_tensor *w; /* right side as a tensor: [.., n, k] */
     int64_t m, n, k;       /* of one product */
     int64_t n_batch;       /* products; for linear and conv_1d all rows are one product */
-    bool stored_packed, bf16;
+    bool stored_packed, bf16, fine;
     st_cpu_wtype type;
 } product;
 
@@ -46,6 +46,7 @@ static void describe_linear(const sotto_tensor *node, product *p)
     p->k = p->w->dim[0];
     p->n_batch = 1;
     p->bf16 = node->params.compute != SOTTO_COMPUTE_F32;
+    p->fine = node->params.compute == SOTTO_COMPUTE_FINE;
     p->stored_packed = st_cpu_packed(p->w, &p->type);
     if (!p->stored_packed)
         p->type = ST_CPU_W_F32;
@@ -87,7 +88,7 @@ static bool by_panels(const product *p)
 
 static st_cpu_right right_of(const product *p, const void *packed)
 {
-    return (st_cpu_right){p->type, p->n, p->k, packed, p->bf16};
+    return (st_cpu_right){p->type, p->n, p->k, packed, p->bf16, p->fine};
 }
 
 /* Rows of one unit when sharing out by rows: a tile, or for a batch a whole block, since a unit must not span products. */

@@ -1,5 +1,6 @@
-/* narrow_body.h: 8-bit products for levels without 8-bit dot products, and the finishing that all levels share (contracts in cpu_kernels.h). Included by product_body.h. The integers are the same on every level, and so are
- * the numbers made of them: only basic operations, each rounded once. */
+/* narrow_body.h: 8-bit products for levels without 8-bit dot products, and the finishing that all levels share
+ * (contracts in cpu_kernels.h). Included by product_body.h. The integers are the same on every level, and so are the numbers
+ * made of them: only basic operations, each rounded once. */
 
 #include "narrow_pack.h"
 
@@ -72,8 +73,20 @@ static void pack_row_bf16(const float *x, int64_t k, float *dst, int rows)
         UNROLL for (int j = 0; j < 16; j += VL) v_store(dst + j, v_round_bf16(narrow_load(x, i + j, k)));
 }
 
+/* (acc - zero * sum of weights), of two digits 256 times the first's and the second's */
+INL vf finish_i8_sum(const int32_t *acc, int tile_rows, int r, int c, bool fine, int rows, vi sums,
+                     const st_cpu_row_scale *scale)
+{
+    const vi high = vi_sub(vi_load(acc + tile_at(tile_rows, r, c)), vi_mul(sums, vi_set1(scale[r].zero)));
+    if (!fine)
+        return vi_float(high);
+    const vi low = vi_sub(vi_load(acc + tile_at(tile_rows, rows + r, c)), vi_mul(sums, vi_set1(scale[r].fine_zero)));
+    return v_add(v_mul(vi_float(high), v_set1(256.0f)), vi_float(low));
+}
+
 INL void finish_i8_act(sotto_activation act, const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows,
-                       int64_t row, int64_t col, int cols, const st_cpu_row_scale *scale, const uint8_t *header)
+                       bool fine, int64_t row, int64_t col, int cols, const st_cpu_row_scale *scale,
+                       const uint8_t *header)
 {
     const float *column_scale = (const float *)(const void *)header;
     for (int c = 0; c < cols; c += VL) {
@@ -84,8 +97,8 @@ INL void finish_i8_act(sotto_activation act, const st_cpu_epilogue *e, const int
                         : n == VL       ? v_load(e->bias + col + c)
                                         : v_load_n(e->bias + col + c, n);
         for (int r = 0; r < rows; r++) {
-            const vi whole = vi_sub(vi_load(acc + tile_at(tile_rows, r, c)), vi_mul(sums, vi_set1(scale[r].zero)));
-            vf x = v_mul(vi_float(whole), v_mul(v_set1(scale[r].scale), scales));
+            const vf whole = finish_i8_sum(acc, tile_rows, r, c, fine, rows, sums, scale);
+            vf x = v_mul(whole, v_mul(v_set1(scale[r].scale), scales));
             if (e->bias != NULL)
                 x = v_add(x, bias);
             x = activate(act, x);
@@ -94,21 +107,25 @@ INL void finish_i8_act(sotto_activation act, const st_cpu_epilogue *e, const int
     }
 }
 
-static void finish_i8(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, int64_t row, int64_t col,
-                      int cols, const st_cpu_row_scale *scale, const uint8_t *header)
+static void finish_i8(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, bool fine, int64_t row,
+                      int64_t col, int cols, const st_cpu_row_scale *scale, const uint8_t *header)
 {
+    if (fine) {
+        finish_i8_act(e->act, e, acc, tile_rows, rows, true, row, col, cols, scale, header);
+        return;
+    }
     switch (e->act) {
     case SOTTO_ACT_GELU:
-        finish_i8_act(SOTTO_ACT_GELU, e, acc, tile_rows, rows, row, col, cols, scale, header);
+        finish_i8_act(SOTTO_ACT_GELU, e, acc, tile_rows, rows, false, row, col, cols, scale, header);
         break;
     case SOTTO_ACT_RELU:
-        finish_i8_act(SOTTO_ACT_RELU, e, acc, tile_rows, rows, row, col, cols, scale, header);
+        finish_i8_act(SOTTO_ACT_RELU, e, acc, tile_rows, rows, false, row, col, cols, scale, header);
         break;
     case SOTTO_ACT_SILU:
-        finish_i8_act(SOTTO_ACT_SILU, e, acc, tile_rows, rows, row, col, cols, scale, header);
+        finish_i8_act(SOTTO_ACT_SILU, e, acc, tile_rows, rows, false, row, col, cols, scale, header);
         break;
     default:
-        finish_i8_act(SOTTO_ACT_NONE, e, acc, tile_rows, rows, row, col, cols, scale, header);
+        finish_i8_act(SOTTO_ACT_NONE, e, acc, tile_rows, rows, false, row, col, cols, scale, header);
     }
 }
 

@@ -14,15 +14,24 @@
 /* 6 rows of 16 columns: 24 accumulators, six vectors of the left side, one or two of weights. */
 enum { MR = 6, STEP_BYTES = 4 * ST_CPU_PANEL };
 
-static void pack_row_shifted(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale)
+static void shift_row(int64_t k, void *dst, int rows)
 {
-    pack_row_i8(x, k, dst, rows, scale);
-    scale->zero -= 128;
     const int8x16_t top = vdupq_n_s8(-128);
     int8_t *out = dst;
     for (int64_t i = 0; i < k; i += ST_CPU_I8_BLOCK, out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows)
         for (int j = 0; j < ST_CPU_I8_BLOCK; j += 16)
             vst1q_s8(out + j, veorq_s8(vld1q_s8(out + j), top));
+}
+
+static void pack_row_shifted(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
+{
+    pack_row_i8(x, k, dst, fine, rows, scale);
+    scale->zero -= 128;
+    shift_row(k, dst, rows);
+    if (fine != NULL) {
+        scale->fine_zero -= 128;
+        shift_row(k, fine, rows);
+    }
 }
 
 /* The lane is part of the instruction, so that no loop can count it. */

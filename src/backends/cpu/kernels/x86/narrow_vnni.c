@@ -61,8 +61,9 @@ INL void bf16_rows(int rows, const uint8_t *a, const uint8_t *b, int chunks, uin
 #define EACH_ROW(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 EACH_ROW(ROWS)
 
-static void pack_row_bf16(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale)
+static void pack_row_bf16(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
 {
+    (void)fine;
     (void)scale;
     uint8_t *out = dst;
     for (int64_t i = 0; i < k; i += 32, out += 64 * (ptrdiff_t)rows) {

@@ -85,7 +85,7 @@ class Bench:
             source = self.sized(size)
             for dtype in TYPES if not self.args.quick else ("q8_0",):
                 path = os.path.join(self.store, f"size-{dtype}.gguf")
-                output(self.sotto, "convert", source, path, "--type", dtype, "--quiet")
+                output(self.sotto, "convert", source, path, "--type", dtype, "--quiet", "--force")
                 values = json.loads(output(self.sotto, "bench", "-m", path, "--runs", "1", "--rows", "5", "--steps", "24", "--json"))
                 rows.append({"size": size, "type": dtype, "mb": os.path.getsize(path) / 1e6, **values})
                 os.remove(path)

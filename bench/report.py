@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs every benchmark and writes one page about it: report.py --build BUILD --out FOLDER [--quick] [--sizes tiny,base,small]
-[--minutes 6] [--runs 3] [--reuse].
+[--minutes 5] [--runs 2] [--reuse].
 
 FOLDER gets performance.md and its plots. What was measured is kept as JSON in BUILD/bench; --reuse writes the page from what is
 there. --quick shows in less than a minute that everything runs: its figures mean nothing, and no model is needed. What
@@ -255,7 +255,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--reuse", action="store_true")
     parser.add_argument("--sizes", default="tiny,base,small")
-    parser.add_argument("--minutes", type=float, default=6)
+    parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--python", help="one with numpy and the other programs; .venv's if there is one")
     parser.add_argument("--skip", default="", help="stages to leave out, as peers,sizes")

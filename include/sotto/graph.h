@@ -26,7 +26,7 @@ typedef enum sotto_activation {
 /* In which numbers products (linear, conv_1d, attention) are computed. Sums are at least 32 bits wide in each. Weights of
  * SOTTO_I8 are always multiplied as integers: the left side is brought to 8 bits row by row. */
 typedef enum sotto_compute {
-    SOTTO_COMPUTE_F32 = 0, /* weights of any type are expanded exactly, activations stay f32 */
+    SOTTO_COMPUTE_F32 = 0,  /* weights of any type are expanded exactly, activations stay f32 */
     SOTTO_COMPUTE_BF16 = 1, /* with bf16 weights, and in attention, a backend may round the operands to bf16 */
     SOTTO_COMPUTE_FINE = 2  /* the same, but the left side of weights of SOTTO_I8 is brought to 16 bits */
 } sotto_compute;

@@ -115,9 +115,9 @@ static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fi
             memcpy(&column, weights - 4, 4);
             const float want = sum * (scale * column) + bias[j] + residual[i * c->n + j];
             if (memcmp(&want, &y[i * c->n + j], 4) != 0 && !(want == 0 && y[i * c->n + j] == 0))
-                fail_msg("%s i8%s %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level), fine ? " fine" : "",
-                         (long long)c->m, (long long)c->n, (long long)c->k, (long long)i, (long long)j, y[i * c->n + j],
-                         want);
+                fail_msg("%s i8%s %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level),
+                         fine ? " fine" : "", (long long)c->m, (long long)c->n, (long long)c->k, (long long)i,
+                         (long long)j, y[i * c->n + j], want);
         }
     }
     for (int64_t j = 0; j < c->n; j++) {

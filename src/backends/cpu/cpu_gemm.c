@@ -25,12 +25,10 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
     const int64_t blocks = st_cpu_blocks(right->type, right->k);
     const int digits = right->type == ST_CPU_W_I8 && right->fine ? 2 : 1;
     if (narrow != NULL)
-        return (route){.narrow = narrow,
-                       .tile = narrow->mr / digits,
-                       .unit = narrow->row_unit,
-                       .chunks = blocks,
-                       .digits = digits};
-    return (route){.tile = few ? k->skinny_rows : k->mr, .unit = 1, .chunks = 2 * blocks, .few = few, .round = round, .digits = 1};
+        return (route){
+            .narrow = narrow, .tile = narrow->mr / digits, .unit = narrow->row_unit, .chunks = blocks, .digits = digits};
+    return (route){
+        .tile = few ? k->skinny_rows : k->mr, .unit = 1, .chunks = 2 * blocks, .few = few, .round = round, .digits = 1};
 }
 
 int st_cpu_gemm_tile(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
@@ -113,7 +111,8 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
                 continue; /* second bytes */
             const float *x = left_row(left, row + first + r, right->k, a.unclipped);
             if (t.narrow != NULL)
-                t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + rows * CHUNK : NULL, padded, &a.scale[first + r]);
+                t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + rows * CHUNK : NULL, padded,
+                                   &a.scale[first + r]);
             else
                 (t.round ? k->pack_row_bf16 : k->pack_row)(x, right->k, (float *)(void *)dst, padded);
         }
@@ -148,7 +147,8 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
 {
     const route t = route_of(k, right, n_total);
     const areas s = areas_of(scratch, right->k);
-    const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k), row_bytes = (size_t)(CHUNK * t.chunks * t.digits);
+    const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k),
+                 row_bytes = (size_t)(CHUNK * t.chunks * t.digits);
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
         const int64_t col = p * ST_CPU_PANEL;
@@ -161,8 +161,8 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
             float *acc = t.narrow != NULL ? s.acc : s.acc + (size_t)r * TILE;
             if (right->type == ST_CPU_W_I8) {
                 t.narrow->product[rows * t.digits](a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
-                k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, t.digits > 1, row + r, col,
-                             cols, s.scale + r, w);
+                k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, t.digits > 1, row + r, col, cols,
+                             s.scale + r, w);
                 continue;
             }
             if (t.narrow != NULL)

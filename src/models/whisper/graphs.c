@@ -74,8 +74,12 @@ static sotto_tensor *encoder(const builder *b, const sotto_whisper_model *m, sot
     sotto_tensor *x = sotto_conv_1d(b->g, mel, use(b, m->conv1_w), use(b, m->conv1_b), 3, 1, 1, SOTTO_ACT_GELU, NULL);
     sotto_tensor *pos = sotto_view_slice(b->g, use(b, m->audio_pos), 1, 0, n_ctx);
     x = sotto_conv_1d(b->g, x, use(b, m->conv2_w), use(b, m->conv2_b), 3, 2, 1, SOTTO_ACT_GELU, pos); /* [n_ctx, D] */
-    for (int i = 0; i < m->h.n_audio_layer; i++)
+    for (int i = 0; i < m->h.n_audio_layer; i++) {
+        /* in bf16 the first block, whose errors grow the most, is computed in f32 (docs/quality.md) */
+        const bool exact = m->compute == SOTTO_F32 || (m->compute == SOTTO_BF16 && i == 0);
+        sotto_graph_set_compute(b->g, exact ? SOTTO_COMPUTE_F32 : SOTTO_COMPUTE_BF16);
         x = encoder_layer(b, x, &m->encoder[i]);
+    }
     return norm(b, x, m->encoder_ln_w, m->encoder_ln_b);
 }
 

@@ -157,7 +157,7 @@ static bool meets_many_rows(const weight *w)
 }
 
 /* The encoder's first block turns sounds into what all others refine: int8 there would cost more words than in the rest of
- * the network together (docs/quality.md). */
+ * the network together, and bf16 lets one frame of a recording come out wrong (docs/quality.md). It gets one type better. */
 static bool is_delicate(const weight *w)
 {
     return strncmp(w->part[0], "encoder.blocks.0.", 17) == 0;
@@ -168,8 +168,9 @@ static bool is_delicate(const weight *w)
  * compute type, but for blocks smaller than that in the decoder, where reading weights is the work. */
 static sotto_dtype resident_dtype(const loader *l, const weight *w, sotto_dtype file)
 {
-    const bool widen = l->m->compute == SOTTO_I8 && file != SOTTO_I8 && is_delicate(w);
-    const sotto_dtype compute = widen ? SOTTO_BF16 : l->m->compute;
+    sotto_dtype compute = l->m->compute;
+    if (is_delicate(w) && (compute == SOTTO_BF16 || (compute == SOTTO_I8 && file != SOTTO_I8)))
+        compute = compute == SOTTO_BF16 ? SOTTO_F32 : SOTTO_BF16;
     if (w->kind == WEIGHT_CONV)
         return compute != SOTTO_F32 ? SOTTO_BF16 : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
     const bool small_blocks = sotto_dtype_block(file) == 32 && file != SOTTO_Q8_0;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "alloc_fail.h"
+#include "models/whisper/batch.h"
 #include "speech_support.h"
 
 static void words(fake_net *net, int window, const int32_t *history, int n, float *logits)
@@ -69,6 +70,23 @@ static sotto_status run(void *user)
     return result;
 }
 
+static sotto_status make_batch(void *user)
+{
+    static fake_net net;
+    fake_audio audio;
+    sotto_error err;
+    fake_init(&net, user, 5, words, NULL);
+    net.n_window = 3;
+    const st_engine engine = fake_engine(&net);
+    const st_batch_source source = {.audio = fake_source(&audio)};
+    st_batch *b;
+    const sotto_status status = st_batch_create(user, &engine, &source, &b, &err);
+    if ((status == SOTTO_OK) != (b != NULL) || (status != SOTTO_OK && err.code != status))
+        return SOTTO_E_INTERNAL;
+    st_batch_free(b);
+    return status;
+}
+
 static void a_vocabulary_is_built_or_not(void **state)
 {
     (void)state;
@@ -80,6 +98,14 @@ static void a_recording_is_transcribed_or_not(void **state)
     (void)state;
     st_vocab *v = fake_vocab(2, true);
     assert_true(alloc_fail_sweep(run, v) > 20);
+    st_vocab_free(v);
+}
+
+static void a_batch_is_made_or_not(void **state)
+{
+    (void)state;
+    st_vocab *v = fake_vocab(2, true);
+    assert_true(alloc_fail_sweep(make_batch, v) > 20);
     st_vocab_free(v);
 }
 
@@ -114,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_vocabulary_is_built_or_not),
         cmocka_unit_test(a_recording_is_transcribed_or_not),
+        cmocka_unit_test(a_batch_is_made_or_not),
         cmocka_unit_test(steps_take_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -339,9 +339,8 @@ void st_batch_free(st_batch *b)
 {
     if (!b)
         return;
-    for (int i = 0; b->slots && i < b->n_slots && b->slots[i].batch; i++)
-        if (i == 0)
-            end_threads(b);
+    if (b->slots && b->slots[0].started)
+        end_threads(b);
     forget(b);
     for (int i = 0; b->slots && i < b->n_slots; i++) {
         slot *s = &b->slots[i];

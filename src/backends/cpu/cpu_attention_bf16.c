@@ -29,15 +29,10 @@ typedef struct areas {
     uint8_t *q, *p;
 } areas;
 
-static size_t line_floats(const st_cpu_attention *a)
-{
-    return (size_t)a->d;
-}
-
 /* [one scaled query: d] [accumulators: mr * 32] [queries: mr * d bf16] [probabilities: mr * n_k bf16] */
 static areas areas_of(const st_cpu_attention *a, float *scratch)
 {
-    areas s = {.line = scratch, .acc = scratch + line_floats(a)};
+    areas s = {.line = scratch, .acc = scratch + a->d};
     s.q = (uint8_t *)(s.acc + ST_CPU_MAX_NARROW_MR * ST_CPU_PANEL);
     s.p = s.q + ST_CPU_MAX_NARROW_MR * 2 * a->d;
     return s;
@@ -45,7 +40,7 @@ static areas areas_of(const st_cpu_attention *a, float *scratch)
 
 size_t st_cpu_attention_bf16_scratch(const st_cpu_attention *a)
 {
-    return line_floats(a) + (size_t)(ST_CPU_MAX_NARROW_MR * (ST_CPU_PANEL + a->d / 2 + panels_of(a) * ST_CPU_PANEL / 2));
+    return (size_t)(a->d + ST_CPU_MAX_NARROW_MR * (ST_CPU_PANEL + a->d / 2 + panels_of(a) * ST_CPU_PANEL / 2));
 }
 
 void st_cpu_attention_bf16_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed)
@@ -102,7 +97,7 @@ void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention 
     const int64_t panels = panels_of(a), chunks = a->d / CHUNK;
     const areas s = areas_of(a, scratch);
     const uint8_t *keys = (const uint8_t *)packed, *values = keys + panels * chunks * CHUNK_BYTES;
-    float max[ST_CPU_MAX_NARROW_MR], sum[ST_CPU_MAX_NARROW_MR];
+    float max[ST_CPU_MAX_NARROW_MR], sum[ST_CPU_MAX_NARROW_MR] = {0};
     for (int r = 0; r < padded; r++) {
         const int from = r < n_rows ? r : n_rows - 1; /* what fills the tile up is computed and thrown away */
         k->scale(a->q + (row + from) * a->q_stride, a->scale * 128 * 1.44269504f, 0.0f, s.line, a->d);
@@ -118,8 +113,7 @@ void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention 
     const st_cpu_epilogue e = {.out = a->out, .out_stride = a->out_stride};
     for (int64_t c = 0; c < chunks; c++) {
         k->bf16.product[n_rows](s.p, values + c * panels * CHUNK_BYTES, (int)panels, s.acc);
-        for (int half = 0; half < 2; half++)
-            k->attend.scale_rows(s.acc + half * padded * 16, n_rows, sum);
+        k->scale_tile(s.acc, padded, sum);
         k->finish(&e, s.acc, padded, n_rows, row, c * ST_CPU_PANEL, ST_CPU_PANEL);
     }
 }

@@ -124,8 +124,6 @@ typedef struct st_cpu_attend {
     /* p [rows][64 bytes] = 2^((score - base[row]) / 128 - 100) in bf16, zero beyond n <= 32 and below 2^-127; infinite
      * above 2^128. sum [rows][16] gets what was added to each of 16 parts of the row's sum. */
     void (*probabilities)(const float *acc, int tile_rows, int rows, int n, const float *base, uint8_t *p, float *sum);
-    /* acc [rows][16] *= factor[row] */
-    void (*scale_rows)(float *acc, int rows, const float *factor);
 } st_cpu_attend;
 
 typedef struct st_cpu_kernels {

@@ -91,13 +91,7 @@ static void pack_values(const float *x, ptrdiff_t stride, int n, uint8_t *out)
     }
 }
 
-static void scale_rows(float *acc, int rows, const float *factor)
-{
-    for (int r = 0; r < rows; r++)
-        _mm512_storeu_ps(acc + r * 16, _mm512_mul_ps(_mm512_loadu_ps(acc + r * 16), _mm512_set1_ps(factor[r])));
-}
-
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k)
 {
-    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities, scale_rows};
+    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities};
 }

@@ -102,7 +102,9 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
     }
 }
 
-/* ---- cache attention: a unit is a head and a row; the first of up to 8 neighbours that see the same cells does all ---- */
+/* ---- cache attention: a unit is a head and some neighbouring rows; up to 8 that see the same cells go together ---- */
+
+enum { CACHE_ROWS = 64 }; /* of a unit: eight windows of five beams are one, so that none meets its cells twice */
 
 static bool supports_cache_attention(const sotto_tensor *node)
 {
@@ -120,7 +122,7 @@ static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *no
     (void)k;
     const sotto_tensor *q = node->src[0];
     need->n_phase = 1;
-    need->units[0] = q->dim[1] * q->dim[2];
+    need->units[0] = q->dim[1] * ((q->dim[2] + CACHE_ROWS - 1) / CACHE_ROWS);
     need->thread_floats = st_cpu_cells_scratch((int)q->dim[0]);
 }
 
@@ -156,20 +158,12 @@ static bool same_list(cell_list a, cell_list b)
     return a.index == b.index && a.base == b.base && a.n_kv == b.n_kv;
 }
 
-/* Whether a group of rows begins at row: one that sees other cells than the row before, or comes after a full group. */
-static bool begins_group(const sotto_tensor *node, int64_t row, cell_list l)
-{
-    int64_t same = 0;
-    while (same < row && same_list(list_of(node, row - same - 1), l))
-        same++;
-    return same % ST_CPU_MAX_SKINNY == 0;
-}
-
 static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
 {
     (void)phase;
     const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
     const int64_t heads = q->dim[1], share = heads / (k->dim[1] > 0 ? k->dim[1] : 1), n_row = q->dim[2], d = q->dim[0];
+    const int64_t blocks = (n_row + CACHE_ROWS - 1) / CACHE_ROWS;
     const bool window = node->src[3] == NULL && r->k->window_bf16 != NULL && k->dtype == SOTTO_BF16 && d % 32 == 0 &&
                         d <= ST_CPU_WINDOW_MAX_D && node->params.compute != SOTTO_COMPUTE_F32;
     void (*kernel)(const st_cpu_cells *) = window                  ? r->k->window_bf16
@@ -178,27 +172,27 @@ static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int pha
                                                                    : r->k->cells_bf16;
     int64_t u;
     while (st_cpu_take(r, 1, &u) > 0) {
-        const int64_t h = u / n_row;
-        int64_t row = u % n_row;
-        const cell_list l = list_of(node, row);
-        if (!begins_group(node, row, l))
-            continue;
+        const int64_t h = u / blocks, first = u % blocks * CACHE_ROWS;
+        const int64_t end = first + CACHE_ROWS < n_row ? first + CACHE_ROWS : n_row;
         st_cpu_cells c = {.d = (int)d,
                           .scale = node->params.f[0],
                           .k = (const char *)st_tensor_data(k) + (size_t)(h / share) * k->stride[1],
                           .v = (const char *)st_tensor_data(v) + (size_t)(h / share) * v->stride[1],
                           .k_stride = k->stride[2],
                           .v_stride = v->stride[2],
-                          .index = l.index,
-                          .base = l.base,
-                          .n_kv = l.n_kv,
                           .n_cell = k->dim[2],
                           .scratch = r->scratch};
-        for (; row < n_row && c.n_row < ST_CPU_MAX_SKINNY && same_list(list_of(node, row), l); row++) {
-            c.q[c.n_row] = (const float *)st_tensor_data(q) + row * floats(q->stride[2]) + h * floats(q->stride[1]);
-            c.out[c.n_row++] = (float *)st_tensor_data(node) + (row * heads + h) * d;
+        for (int64_t row = first; row < end;) {
+            const cell_list l = list_of(node, row);
+            c.index = l.index;
+            c.base = l.base;
+            c.n_kv = l.n_kv;
+            for (c.n_row = 0; row < end && c.n_row < ST_CPU_MAX_SKINNY && same_list(list_of(node, row), l); row++) {
+                c.q[c.n_row] = (const float *)st_tensor_data(q) + row * floats(q->stride[2]) + h * floats(q->stride[1]);
+                c.out[c.n_row++] = (float *)st_tensor_data(node) + (row * heads + h) * d;
+            }
+            kernel(&c);
         }
-        kernel(&c);
     }
 }
 

@@ -132,6 +132,18 @@ static void check_elementwise(const st_cpu_kernels *k)
             const float want = st_bf16_to_f32(h[i]);
             assert_true(isnan(want) ? isnan(y[i]) : y[i] == want);
         }
+        uint32_t *bits = guard_alloc((size_t)n * 4); /* any float, with NaN, infinity and ties */
+        for (int64_t i = 0; i < n; i++)
+            bits[i] = test_random_bits() | (i % 3 == 0 ? 0x7f800000u : 0);
+        for (int64_t i = 0; i < n; i++)
+            bits[i] &= i % 5 == 0 ? 0xffff8000u : i % 7 == 0 ? 0xff80ffffu : 0xffffffffu;
+        const float *any = (const float *)(const void *)bits;
+        k->to_bf16(any, h, n);
+        for (int64_t i = 0; i < n; i++)
+            if (isnan(any[i]))
+                assert_true(isnan(st_bf16_to_f32(h[i])));
+            else
+                assert_int_equal(h[i], st_f32_to_bf16(any[i]));
         guard_free_all();
     }
     for (uint32_t h = 0; h < 65536; h += 4) { /* every f16 */

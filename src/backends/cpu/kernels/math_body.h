@@ -1,5 +1,15 @@
-/* math_body.h: exp, log and activations over a vector wrapper. Errors are against the exact functions, found by trying
+/* math_body.h: rounding to bf16, exp, log and activations over a vector wrapper. Errors are against the exact functions, found by trying
  * every float of the range (exp2, log) or a dense grid: see tests/kernels. */
+
+/* To the nearest bf16, ties to even; NaN stays NaN. */
+INL vf v_round_bf16(vf v)
+{
+    const vi bits = v_as_int(v);
+    const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
+    const vf rounded = vi_as_float(vi_and(up, vi_set1((int)0xffff0000)));
+    /* what is not above -infinity is that, or NaN, whose sum is one with a bit in the high half */
+    return v_sel_gt(v, v_set1(-__builtin_inff()), rounded, v_add(v, v));
+}
 
 /* 2^t, relative error below 2e-7 down to the denormals; NaN stays NaN */
 INL vf v_exp2(vf t)

@@ -161,7 +161,7 @@ static void to_f16(const float *x, uint16_t *y, int64_t n)
 
 static void to_bf16(const float *x, uint16_t *y, int64_t n)
 {
-    EACH(n) v_store_bf16_n(y + i, row_load(x + i, m), (int)m);
+    EACH(n) v_store_high_n(y + i, v_round_bf16(row_load(x + i, m)), (int)m);
 }
 
 static void from_f16(const uint16_t *x, float *y, int64_t n)

@@ -253,19 +253,11 @@ INL vi vi_dot4(vi c, int32_t x, vi w)
     c += ((vi)(u << 8) >> 24) * vi_set1((int)(bytes >> 16 & 255u));
     return c + (w >> 24) * vi_set1((int)(bytes >> 24));
 }
-/* To the nearest bf16, ties to even; NaN stays NaN. */
-INL vf v_round_bf16(vf v)
-{
-    const vi bits = v_as_int(v);
-    const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
-    return v_select(v == v, vi_as_float(vi_and(up, vi_set1((int)0xffff0000))), v);
-}
-/* The first n numbers, rounded to bf16. */
-INL void v_store_bf16_n(uint16_t *p, vf v, int n)
+/* The high halves of the first n numbers. */
+INL void v_store_high_n(uint16_t *p, vf v, int n)
 {
     uint32_t bits[VL];
-    const vi rounded = v_as_int(v_round_bf16(v));
-    memcpy(bits, &rounded, sizeof bits);
+    memcpy(bits, &v, sizeof bits);
     for (int i = 0; i < n; i++)
         p[i] = (uint16_t)(bits[i] >> 16);
 }

@@ -216,20 +216,11 @@ INL vi vi_dot4(vi c, int32_t x, vi w)
     c = _mm256_add_epi32(c, _mm256_madd_epi16(even, _mm256_and_si256(a, low)));
     return _mm256_add_epi32(c, _mm256_madd_epi16(odd, _mm256_srli_epi16(a, 8)));
 }
-/* To the nearest bf16, ties to even; NaN stays NaN. */
-INL vf v_round_bf16(vf v)
-{
-    const vi bits = v_as_int(v);
-    const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
-    const vf rounded = vi_as_float(vi_and(up, vi_set1((int)0xffff0000)));
-    return _mm256_blendv_ps(rounded, v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-}
-/* The first n numbers, rounded to bf16. */
-INL void v_store_bf16_n(uint16_t *p, vf v, int n)
+/* The high halves of the first n numbers. */
+INL void v_store_high_n(uint16_t *p, vf v, int n)
 {
     uint32_t bits[VL];
-    const vi rounded = v_as_int(v_round_bf16(v));
-    memcpy(bits, &rounded, sizeof bits);
+    memcpy(bits, &v, sizeof bits);
     for (int i = 0; i < n; i++)
         p[i] = (uint16_t)(bits[i] >> 16);
 }

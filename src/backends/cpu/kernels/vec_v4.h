@@ -202,18 +202,10 @@ INL vi vi_dot4(vi c, int32_t x, vi w)
     c = _mm512_add_epi32(c, _mm512_madd_epi16(even, _mm512_and_si512(a, low)));
     return _mm512_add_epi32(c, _mm512_madd_epi16(odd, _mm512_srli_epi16(a, 8)));
 }
-/* To the nearest bf16, ties to even; NaN stays NaN. */
-INL vf v_round_bf16(vf v)
+/* The high halves of the first n numbers. */
+INL void v_store_high_n(uint16_t *p, vf v, int n)
 {
-    const vi bits = v_as_int(v);
-    const vi up = vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr(bits, 16), vi_set1(1))));
-    const vf rounded = vi_as_float(vi_and(up, vi_set1((int)0xffff0000)));
-    return _mm512_mask_mov_ps(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), v);
-}
-/* The first n numbers, rounded to bf16. */
-INL void v_store_bf16_n(uint16_t *p, vf v, int n)
-{
-    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16(vi_shr(v_as_int(v_round_bf16(v)), 16)));
+    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16(vi_shr(v_as_int(v), 16)));
 }
 
 #endif

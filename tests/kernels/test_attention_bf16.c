@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "base/half.h"
 #include "kernels/guard_support.h"
+#include "kernels/level_support.h"
 
 typedef struct head {
     const float *k, *v;
@@ -123,22 +124,6 @@ static void check_window(const st_cpu_kernels *k, int rows, int64_t n_kv, int d,
     for (int r = 0; r < rows; r++)
         check_row(k, "window", &h, c.q[r], c.out[r]);
     guard_free_all();
-}
-
-static void each_level(void (*check)(const st_cpu_kernels *k))
-{
-    test_seed();
-    for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
-        if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
-            continue;
-        st_cpu_kernels k;
-        st_cpu_kernels_fill(&k, (st_cpu_level)level);
-        if (k.enter != NULL)
-            k.enter();
-        check(&k);
-        if (k.leave != NULL)
-            k.leave();
-    }
 }
 
 static void sequences(const st_cpu_kernels *k)

@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "base/half.h"
 #include "kernels/guard_support.h"
+#include "kernels/level_support.h"
 #include "quant/quant.h"
 
 #define EPS 0x1p-24
@@ -66,15 +67,11 @@ static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const 
 {
     const int tile = st_cpu_gemm_tile(k, right, m), rows = ST_CPU_ROW_BLOCK / tile * tile;
     float *scratch = guard_alloc(4 * st_cpu_gemm_scratch(m < rows ? m : rows, right->k));
-    if (k->enter != NULL)
-        k->enter();
     for (int64_t row = 0; row < m; row += rows) {
         const int n = (int)(m - row < rows ? m - row : rows);
         st_cpu_gemm_pack(k, left, right, m, row, n, scratch);
         st_cpu_gemm_panels(k, right, e, m, row, n, 0, st_cpu_panels(right->n), scratch);
     }
-    if (k->leave != NULL)
-        k->leave();
 }
 
 static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fine)
@@ -215,74 +212,70 @@ static void check_to_i8(const st_cpu_kernels *k, const product_case *c)
     guard_free_all();
 }
 
-static void each_level(void (*check)(const st_cpu_kernels *k, const product_case *c))
-{
-    test_seed();
-    for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
-        if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
-            continue;
-        st_cpu_kernels k;
-        st_cpu_kernels_fill(&k, (st_cpu_level)level);
-        printf("level %s\n", st_cpu_level_name((st_cpu_level)level));
-        for (size_t i = 0; i < N_CASES; i++)
-            check(&k, &cases[i]);
+#define OVER_CASES(CHECK)                              \
+    static void CHECK##_cases(const st_cpu_kernels *k) \
+    {                                                  \
+        for (size_t i = 0; i < N_CASES; i++)           \
+            CHECK(k, &cases[i]);                       \
     }
-}
+OVER_CASES(check_i8)
+OVER_CASES(check_to_i8)
+OVER_CASES(check_bf16)
+OVER_CASES(check_special)
 
 static void test_i8(void **state)
 {
     (void)state;
-    each_level(check_i8);
+    each_level(check_i8_cases);
 }
 
 static void test_to_i8(void **state)
 {
     (void)state;
-    each_level(check_to_i8);
+    each_level(check_to_i8_cases);
 }
 
 static void test_bf16(void **state)
 {
     (void)state;
-    each_level(check_bf16);
+    each_level(check_bf16_cases);
 }
 
 static void test_special(void **state)
 {
     (void)state;
-    each_level(check_special);
+    each_level(check_special_cases);
 }
 
 /* The largest sums: no step may saturate. */
-static void test_extremes(void **state)
+static void check_extremes(const st_cpu_kernels *k)
 {
-    (void)state;
     const int64_t kk = 5120;
     uint8_t *row = malloc(st_cpu_row_bytes(ST_CPU_W_I8, kk));
     float *x = malloc((size_t)kk * 4), y;
+    for (int64_t i = 0; i < kk; i++)
+        x[i] = 255;
     for (int sign = -1; sign <= 1; sign += 2) {
         const float one = 1;
         memcpy(row, &one, 4);
         memset(row + 4, sign < 0 ? -127 & 255 : 127, (size_t)kk);
-        for (int64_t i = 0; i < kk; i++)
-            x[i] = 255;
         uint8_t *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, 1, kk));
         st_cpu_pack_rows(ST_CPU_W_I8, kk, row, 0, 1, packed);
-        for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
-            if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
-                continue;
-            st_cpu_kernels k;
-            st_cpu_kernels_fill(&k, (st_cpu_level)level);
-            const st_cpu_left left = {.x = x, .n1 = 1, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-            const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false, false};
-            const st_cpu_epilogue e = {.out = &y, .out_stride = 1};
-            run_product(&k, &left, &right, &e, 1);
-            assert_true(y == (float)(sign * 255 * 127 * (int)kk));
-        }
+        const st_cpu_left left = {.x = x, .n1 = 1, .n2 = 1, .stride1 = (ptrdiff_t)kk};
+        const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false, false};
+        const st_cpu_epilogue e = {.out = &y, .out_stride = 1};
+        run_product(k, &left, &right, &e, 1);
+        assert_true(y == (float)(sign * 255 * 127 * (int)kk));
     }
     free(row);
     free(x);
     guard_free_all();
+}
+
+static void test_extremes(void **state)
+{
+    (void)state;
+    each_level(check_extremes);
 }
 
 int main(void)

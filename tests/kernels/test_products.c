@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "base/half.h"
 #include "kernels/guard_support.h"
+#include "kernels/level_support.h"
 #include "quant/quant.h"
 
 #define EPS 0x1p-24
@@ -206,18 +207,6 @@ static void check_product(const st_cpu_kernels *k, const type_case *t, const pro
     free(before);
     free(w);
     guard_free_all();
-}
-
-/* Runs check for every level that differs from the one before. */
-static void each_level(void (*check)(const st_cpu_kernels *k))
-{
-    for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
-        if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
-            continue;
-        st_cpu_kernels k;
-        st_cpu_kernels_fill(&k, (st_cpu_level)level);
-        check(&k);
-    }
 }
 
 static void check_products(const st_cpu_kernels *k)

@@ -12,20 +12,9 @@
 #include "base/cpu.h"
 #include "base/half.h"
 #include "kernels/guard_support.h"
+#include "kernels/level_support.h"
 
 #define EPS 0x1p-24
-
-static void each_level(void (*check)(const st_cpu_kernels *k))
-{
-    test_seed();
-    for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
-        if (level == ST_CPU_LEVEL_VNNI || !st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
-            continue;
-        st_cpu_kernels k;
-        st_cpu_kernels_fill(&k, (st_cpu_level)level);
-        check(&k);
-    }
-}
 
 static void near(const st_cpu_kernels *k, const char *what, double x, double got, double want, double bound)
 {

@@ -24,18 +24,15 @@ typedef struct bench_args {
 static const cli_option options[] = {
     {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL,
      "model: a name in ./models or the cache, or a path"},
-    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
-     "threads; 0 = one for each core; at most two for each core are used"},
+    CLI_THREADS_OPTION(AT(threads)),
     {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
     {"steps", NULL, CLI_INT, AT(steps), "N", "0", 0, 224, NULL,
      "stop a run after so many steps; 0 = as many as a window can have"},
     {"rows", NULL, CLI_INT, AT(rows), "N", "40", 1, 40, NULL,
      "decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)"},
-    {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon dotprod",
-     "force an instruction set"},
-    {"compute", NULL, CLI_CHOICE, AT(compute), "TYPE", "auto", 0, 0, "auto f32 bf16 int8",
-     "numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest"},
+    CLI_DEVICE_OPTION(AT(device)),
+    CLI_CPU_OPTION(AT(cpu)),
+    CLI_COMPUTE_OPTION(AT(compute)),
     {"matmul", NULL, CLI_FLAG, AT(matmul), NULL, NULL, 0, 0, NULL,
      "no model: products of every type of number with the shapes of every size of model"},
     {"memcpy", NULL, CLI_FLAG, AT(memcpy), NULL, NULL, 0, 0, NULL, "no model: reading and copying memory, by size"},
@@ -66,12 +63,17 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double cli_bench_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 static double median(const row *rows, size_t n, size_t field, double *scratch)
 {
     for (size_t i = 0; i < n; i++)
         memcpy(&scratch[i], (const char *)&rows[i] + field, sizeof *scratch);
-    qsort(scratch, n, sizeof *scratch, by_value);
-    return n % 2 ? scratch[n / 2] : (scratch[n / 2 - 1] + scratch[n / 2]) / 2;
+    return cli_bench_median(scratch, n);
 }
 
 /* Something like a voice: harmonics that swell and fade, and noise. Speed does not depend on it. */

@@ -20,12 +20,6 @@ static const int64_t row_counts[] = {1, 5, 40, 1500};
 enum { N_SIZES = 5, N_TYPES = 9, N_COUNTS = 4, LAYERS = 6, MOST_SAMPLES = 15 };
 #define SAMPLE_SECONDS 0.06 /* of a shape */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void report(cli_text *t, bool json, bool first, const char *size, sotto_dtype dtype, int64_t rows, int64_t n,
                    int64_t k, double seconds, double bytes)
 {
@@ -113,8 +107,7 @@ static sotto_status seconds_of(sotto_plan *plan, int layers, double *out, sotto_
         while (++runs < 1000 && status == SOTTO_OK && cli_now() - start < SAMPLE_SECONDS / MOST_SAMPLES);
         t[n++] = (cli_now() - start) / runs / layers;
     }
-    qsort(t, (size_t)n, sizeof *t, by_value);
-    *out = t[n / 2];
+    *out = n > 0 ? cli_bench_median(t, (size_t)n) : 0;
     return status;
 }
 

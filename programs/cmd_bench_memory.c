@@ -46,12 +46,6 @@ static void *work(void *arg)
     return NULL;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* GB/s of all threads together, medians. */
 static sotto_status measure(worker *w, int n, size_t bytes, double *read, double *copied)
 {
@@ -78,10 +72,8 @@ static sotto_status measure(worker *w, int n, size_t bytes, double *read, double
         }
         pthread_barrier_destroy(&barrier);
     }
-    qsort(r, SAMPLES, sizeof *r, by_value);
-    qsort(c, SAMPLES, sizeof *c, by_value);
-    *read = r[SAMPLES / 2];
-    *copied = c[SAMPLES / 2];
+    *read = cli_bench_median(r, SAMPLES);
+    *copied = cli_bench_median(c, SAMPLES);
     return SOTTO_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "audio/audio.h"
 #include "commands.h"
+#include "common/device.h"
 #include "common/outfile.h"
 #include "common/terminal.h"
 #include "common/vad_options.h"
@@ -29,8 +30,7 @@ static const cli_option options[] = {
      "labels can be imported by Audacity: start and end in seconds"},
     {"probabilities", NULL, CLI_FLAG, AT(probabilities), NULL, NULL, 0, 0, NULL,
      "in json also how likely speech is in each 32 ms"},
-    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon dotprod",
-     "force an instruction set"},
+    CLI_CPU_OPTION(AT(cpu)),
     {"quiet", "-q -np --no-prints", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {0}};
 

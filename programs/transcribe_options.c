@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/device.h"
+
 #define AT(field) offsetof(transcribe_args, field)
 #define MS_MAX 3.2e10 /* a year */
 
@@ -43,13 +45,10 @@ const cli_option transcribe_options[] = {
     {"without-timestamps", NULL, CLI_FLAG, AT(without_timestamps), NULL, NULL, 0, 0, NULL,
      "ask the model for text only; a segment is then a whole window"},
 
-    {"threads", "-t", CLI_INT, AT(threads), "N", "0", 0, 1024, NULL,
-     "threads; 0 = one for each core; at most two for each core are used"},
-    {"device", "-dev", CLI_TEXT, AT(device), "ID", "auto", 0, 0, NULL, "a device of `sotto devices`"},
-    {"cpu", NULL, CLI_CHOICE, AT(cpu), "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon dotprod",
-     "force an instruction set"},
-    {"compute", NULL, CLI_CHOICE, AT(compute), "TYPE", "auto", 0, 0, "auto f32 bf16 int8",
-     "numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest"},
+    CLI_THREADS_OPTION(AT(threads)),
+    CLI_DEVICE_OPTION(AT(device)),
+    CLI_CPU_OPTION(AT(cpu)),
+    CLI_COMPUTE_OPTION(AT(compute)),
     {"no-gpu", "-ng", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: this version computes on the CPU"},
     {"flash-attn", "-fa", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: attention is always fused"},
 

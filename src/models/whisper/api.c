@@ -265,11 +265,13 @@ static sotto_status size_batch(sotto_whisper_session *s, int n, sotto_error *err
 
 static sotto_status begin_logic(sotto_whisper_session *s, const sotto_whisper_options *o, sotto_error *err)
 {
+    s->batched = false;
+    if (o->size != sizeof *o) /* nothing else of it may be read */
+        return st_longform_begin(s->longform, o, err);
     sotto_whisper_options quiet = *o;
     const int n = o->batch == 0 ? DEFAULT_BATCH : o->batch;
-    if (o->size == sizeof *o && n > 1)
-        quiet.logger.write = NULL; /* the batch will say it */
-    s->batched = false;
+    if (n > 1)
+        quiet.logger.write = NULL;                       /* the batch will say it */
     ST_TRY(st_longform_begin(s->longform, &quiet, err)); /* checks all options */
     ST_TRY(st_listener_begin(&s->listener, o->vad, &o->vad_options, err));
     ST_TRY(size_batch(s, n, err));

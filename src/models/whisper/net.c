@@ -384,10 +384,10 @@ static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, cons
         st_cells *cells = &net->cells[window];
         const int32_t cell = st_cells_put(cells, r->seq % net->n_seq, r->pos);
         if (cell < 0)
-            return st_fail(
-                err,
-                SOTTO_E_INTERNAL, "decoder cache: no cell for position %d of sequence %d (%d positions, %d sequences, %d of %d cells free)",
-                (int)r->pos, (int)r->seq, cells->n_ctx, n_all, cells->n_unused, cells->n_cell);
+            return st_fail(err, SOTTO_E_INTERNAL,
+                           "decoder cache: no cell for position %d of sequence %d "
+                           "(%d positions, %d sequences, %d of %d cells free)",
+                           (int)r->pos, (int)r->seq, cells->n_ctx, n_all, cells->n_unused, cells->n_cell);
         in->token[i] = r->token;
         in->position[i] = r->pos;
         in->cell[i] = cell;

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "models/common/conv.h"
 
 enum { KERNEL = 3, MAX_CHANNELS = 4096 };
 
@@ -103,19 +104,15 @@ static sotto_status plain(const loader *l, const char *name, sotto_tensor *to, i
     return put(l, to, rows, l->scratch, err);
 }
 
-/* [c_out, c_in, 3] -> [c_out, 3, c_in] */
+/* [c_out, c_in, 3]; kept as [c_out, 3, c_in] */
 static sotto_status conv(const loader *l, int i, int64_t c_in, sotto_error *err)
 {
     char name[32];
     snprintf(name, sizeof name, "conv%d.weight", i + 1);
     const int64_t c_out = l->m->c_out[i], n = KERNEL * c_in;
-    float *rows = l->scratch, *moved = l->scratch + c_out * n;
-    ST_TRY(read(l, name, c_out * c_in, rows, err));
-    for (int64_t r = 0; r < c_out; r++)
-        for (int64_t c = 0; c < c_in; c++)
-            for (int64_t k = 0; k < KERNEL; k++)
-                moved[r * n + k * c_in + c] = rows[r * n + c * KERNEL + k];
-    ST_TRY(put(l, l->m->conv_w[i], c_out, moved, err));
+    ST_TRY(read(l, name, c_out * c_in, l->scratch, err));
+    st_conv_kernel_outer(l->scratch, c_out, c_in, KERNEL, l->scratch + c_out * n);
+    ST_TRY(put(l, l->m->conv_w[i], c_out, l->scratch, err));
     snprintf(name, sizeof name, "conv%d.bias", i + 1);
     return plain(l, name, l->m->conv_b[i], 1, err);
 }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "formats/mel_filters.h"
+#include "models/common/conv.h"
 #include "models/whisper/model_impl.h"
 #include "sotto/quant.h"
 
@@ -245,18 +246,6 @@ static void i8_rows_to_q8_0(const sotto_model_tensor *t, int64_t row, int64_t n_
     }
 }
 
-/* [c_out, c_in, 3] -> [c_out, 3, c_in], in place through a scratch row */
-static void conv_rows(float *rows, int64_t n_rows, int64_t n, float *scratch)
-{
-    const int64_t c_in = n / 3;
-    for (int64_t r = 0; r < n_rows; r++, rows += n) {
-        memcpy(scratch, rows, (size_t)n * sizeof *rows);
-        for (int64_t k = 0; k < 3; k++)
-            for (int64_t c = 0; c < c_in; c++)
-                rows[k * c_in + c] = scratch[c * 3 + k];
-    }
-}
-
 /* Rows go through a bounded scratch when they need converting; else straight from the mapped file. */
 static sotto_status upload_matrix_part(loader *l, const weight *w, int i, float *scratch, int64_t scratch_floats,
                                        sotto_error *err)
@@ -285,7 +274,7 @@ static sotto_status upload_matrix_part(loader *l, const weight *w, int i, float 
         }
         ST_TRY(sotto_model_tensor_f32(&t, r, n_rows, scratch, err));
         if (w->kind == WEIGHT_CONV)
-            conv_rows(scratch, n_rows, w->n, scratch + n_rows * w->n);
+            st_conv_kernel_outer(scratch, n_rows, w->n / 3, 3, scratch + n_rows * w->n);
         ST_TRY(sotto_store_upload(l->m->store, to, row0 + r, n_rows, SOTTO_F32, scratch, err));
     }
     return SOTTO_OK;

@@ -283,6 +283,19 @@ static void run_plan(void *arg)
         p->status = sotto_plan_run(p->plan, NULL, &p->err);
 }
 
+/* The built graph as a plan in an arena of its own; takes the graph. */
+static sotto_status finish_plan(sotto_backend *backend, sotto_graph *g, sotto_arena **arena, sotto_plan **plan,
+                                sotto_error *err)
+{
+    sotto_status status = sotto_graph_finish(g, err);
+    if (status == SOTTO_OK)
+        status = sotto_arena_create(backend, arena, err);
+    if (status == SOTTO_OK)
+        return sotto_plan_create_take(backend, *arena, g, plan, err);
+    sotto_graph_free(g);
+    return status;
+}
+
 static sotto_status fill_input(sotto_plan *plan, sotto_tensor *t, size_t n, sotto_error *err)
 {
     float *x = st_alloc_pages(4 * n);
@@ -312,13 +325,7 @@ static sotto_status bench_attention(setup *s, sotto_backend *backend, const char
     for (int i = 0; i < 3; i++)
         part[i] = sotto_view_reshape(g, sotto_view_slice(g, qkv, 0, i * d, d), 4, split);
     sotto_graph_output(g, sotto_attention(g, part[0], part[1], part[2], 0.125f, false), "out");
-    status = sotto_graph_finish(g, err);
-    if (status == SOTTO_OK)
-        status = sotto_arena_create(backend, &arena, err);
-    if (status == SOTTO_OK)
-        status = sotto_plan_create_take(backend, arena, g, &p.plan, err);
-    else
-        sotto_graph_free(g);
+    status = finish_plan(backend, g, &arena, &p.plan, err);
     if (status == SOTTO_OK)
         status = fill_input(p.plan, qkv, (size_t)(3 * d) * N_POS, err);
     if (status == SOTTO_OK) {
@@ -366,13 +373,7 @@ static sotto_status bench_cells(setup *s, sotto_backend *backend, const char *si
         sotto_graph_output(
             g, sotto_cache_attention(g, q, sotto_graph_use(g, k), sotto_graph_use(g, v), NULL, p.base, n_kv, 0.125f),
             "out");
-        status = sotto_graph_finish(g, err);
-        if (status == SOTTO_OK)
-            status = sotto_arena_create(backend, &arena, err);
-        if (status == SOTTO_OK)
-            status = sotto_plan_create_take(backend, arena, g, &p.plan, err);
-        else
-            sotto_graph_free(g);
+        status = finish_plan(backend, g, &arena, &p.plan, err);
     }
     if (status == SOTTO_OK)
         status = fill_input(p.plan, q, (size_t)(rows * d), err);

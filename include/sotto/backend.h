@@ -11,17 +11,24 @@ extern "C" {
 typedef enum sotto_device_kind {
     SOTTO_DEVICE_CPU = 0,
     SOTTO_DEVICE_GPU = 1,
-    SOTTO_DEVICE_REFERENCE = 2 /* the scalar oracle: slow, for tests */
+    SOTTO_DEVICE_REFERENCE = 2, /* the scalar oracle: slow, for tests */
+    SOTTO_DEVICE_SIMULATOR = 3  /* a GPU played by the processor: slow, for tests */
 } sotto_device_kind;
 
 typedef struct sotto_device_info {
-    char id[32];        /* "cpu", "reference", later "opencl:0" */
+    char id[32];        /* "cpu", "reference", "sim", "cuda:0", "opencl:1" */
     char name[128];     /* what a person calls it */
     char features[256]; /* space-separated, e.g. "avx2 fma f16c avx512f" */
     sotto_device_kind kind;
     uint64_t memory_total; /* bytes, 0 = unknown */
     uint64_t memory_free;
-    bool wraps_host_memory;
+    bool wraps_host_memory; /* reads memory of the host in place */
+    bool unified;           /* its memory is the host's */
+    bool asynchronous;      /* works while the host goes on */
+    bool events;            /* another device can wait for it without the host */
+    bool f16;               /* computes with 16-bit floats */
+    bool matrix_units;
+    int rank; /* "auto" prefers the highest; 0 = only when it is named. The CPU has 1 */
     uint32_t api_version; /* of the backend interface it was built with */
 } sotto_device_info;
 

@@ -76,7 +76,7 @@ static sotto_status device_info(int index, sotto_device_info *out, sotto_error *
     snprintf(out->id, sizeof out->id, "reference");
     snprintf(out->name, sizeof out->name, "Scalar reference");
     out->kind = SOTTO_DEVICE_REFERENCE;
-    out->wraps_host_memory = true;
+    out->wraps_host_memory = out->unified = true;
     return SOTTO_OK;
 }
 

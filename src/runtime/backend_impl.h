@@ -7,18 +7,31 @@
 #include "tensor/buffer.h"
 #include "tensor/tensor_impl.h"
 
-#define ST_BACKEND_API_VERSION 1u
+#define ST_BACKEND_API_VERSION 2u
 
 typedef struct st_buffer_traits {
-    size_t alignment; /* of every tensor's offset; power of two */
-    size_t max_size;  /* of one buffer */
+    size_t alignment;   /* of every tensor's offset; power of two */
+    size_t max_size;    /* of one buffer */
+    size_t recommended; /* of all buffers of the device together, over which it gets slow; 0 = unknown */
 } st_buffer_traits;
 
-/* What prepare() is given: nodes in order, each placed. Views have been resolved (st_tensor_data works on host memory
- * after the arena is allocated); nodes of equal `group` have no barrier between them. */
+/* What the scheduler asks about an opened device. */
+typedef struct st_device_traits {
+    bool asynchronous;    /* run, set_async, get_async and copy_peer put work into a queue and return; sync waits for it */
+    int64_t offload_rows; /* a product of at least so many rows is worth the copying of weights that are at home in the
+                             host's memory; 0 = never */
+} st_device_traits;
+
+/* What prepare() is given: nodes in order, each placed. A tensor's bytes begin at home->buffer (its `handle`, or `host`
+ * when the memory is the host's) + home->offset + view_offset, where home is t->view_of or t itself (then view_offset is 0);
+ * buffers are filled in when the plan's memory is allocated, before the first run, and may be replaced later: then `epoch`
+ * has changed, and whatever was recorded with addresses is void. Nodes of equal `group` have no barrier between them.
+ * Memory of nodes with none of ST_TENSOR_OUTPUT, ST_TENSOR_SHARED and ST_TENSOR_STORED is read by nodes of this plan
+ * only, so a backend may keep narrower numbers in it. A plan may be run many times. */
 typedef struct st_exec_plan {
     sotto_tensor *const *node;
     int n_node;
+    uint64_t epoch;
 } st_exec_plan;
 
 typedef struct st_exec_hooks {
@@ -35,10 +48,17 @@ typedef struct st_backend_impl {
     /* devices */
     int (*device_count)(void);
     sotto_status (*device_info)(int index, sotto_device_info *out, sotto_error *err);
+    /* One device; of the options only n_threads, cpu_level and logger are for the backend. */
     sotto_status (*open)(int index, const sotto_backend_options *options, void **state, sotto_error *err);
+    /* ? = open the same index. Another queue on the device of `base`, which outlives it and may be in use by another
+     * thread: buffers of either are read by both. */
+    sotto_status (*open_sibling)(void *base, const sotto_backend_options *options, void **state, sotto_error *err);
     void (*close)(void *state);
     void (*describe)(void *state, char *out, size_t size);
     sotto_dtype (*preferred_weights)(void *state); /* ? = SOTTO_F32 */
+    st_device_traits (*traits)(void *state);       /* ? = all zero */
+    /* ? = the runtime's own. Every operation on a small case; the error names the first that is wrong. */
+    sotto_status (*self_test)(void *state, sotto_error *err);
 
     /* buffers */
     st_buffer_traits (*buffer_traits)(void *state, st_buffer_usage usage);
@@ -52,13 +72,30 @@ typedef struct st_backend_impl {
                            const void *data, sotto_error *err);
     /* All rows as f32, whatever the layout. */
     sotto_status (*download_f32)(void *state, const sotto_tensor *t, float *out, sotto_error *err);
-    /* Bytes of compute or cache memory, contiguous tensors only. */
+    /* Bytes of compute or cache memory, contiguous tensors only. After all that is queued; done when they return. */
     sotto_status (*set)(void *state, st_buffer *buffer, size_t offset, const void *data, size_t bytes, sotto_error *err);
     sotto_status (*get)(void *state, const st_buffer *buffer, size_t offset, void *out, size_t bytes, sotto_error *err);
     sotto_status (*fill_zero)(void *state, st_buffer *buffer, sotto_error *err);
+    /* ? = set, get. Queued: the host's bytes must stay until the queue has passed (sync or an event). */
+    sotto_status (*set_async)(void *state, st_buffer *buffer, size_t offset, const void *data, size_t bytes,
+                              sotto_error *err);
+    sotto_status (*get_async)(void *state, const st_buffer *buffer, size_t offset, void *out, size_t bytes,
+                              sotto_error *err);
+    /* ? = through the host. Between two opened devices of this backend, in the queue of dst. SOTTO_E_UNSUPPORTED: these
+     * two cannot; the host is asked from then on. */
+    sotto_status (*copy_peer)(void *dst_state, st_buffer *dst, size_t dst_offset, void *src_state, const st_buffer *src,
+                              size_t src_offset, size_t bytes, sotto_error *err);
+    /* ? = memory is allocated and filled. A buffer over host memory (both ends on page borders) that stays until
+     * buffer_free; SOTTO_E_UNSUPPORTED: not this one. */
+    sotto_status (*wrap_host)(void *state, st_buffer_usage usage, void *memory, size_t bytes, st_buffer *out,
+                              sotto_error *err);
+    /* ? = ordinary pages. Makes copies from and to this host memory faster; a failure is no matter. */
+    bool (*pin_host)(void *state, void *memory, size_t bytes);
+    void (*unpin_host)(void *state, void *memory, size_t bytes);
 
     /* execution */
     bool (*supports)(const sotto_tensor *node); /* a pure function of op, types, shapes and strides */
+    bool (*can_run)(void *state, const sotto_tensor *node); /* ? = supports. The same for this device in particular */
     /* Scratch, tables, choice of kernels. Called when the plan is made, before memory exists; must not touch data.
      * scratch_bytes: what the backend will hold for the plan. */
     sotto_status (*prepare)(void *state, const st_exec_plan *plan, void **prepared, size_t *scratch_bytes,
@@ -67,9 +104,13 @@ typedef struct st_backend_impl {
     /* Runs all nodes; returns when done or, for an asynchronous backend, when queued (then sync waits). */
     sotto_status (*run)(void *state, const st_exec_plan *plan, void *prepared, const st_exec_hooks *hooks,
                         sotto_error *err);
-    sotto_status (*sync)(void *state, sotto_error *err);                       /* ? */
-    sotto_status (*event_record)(void *state, void **event, sotto_error *err); /* ? */
-    sotto_status (*event_wait)(void *state, void *event, sotto_error *err);    /* ? */
+    sotto_status (*sync)(void *state, sotto_error *err); /* ? = run has waited */
+    /* ? = sync; all four or none. record: the event has happened when all that is queued so far is done; again and again.
+     * wait: what is queued later in this queue waits for an event recorded by this or another state of the backend. */
+    sotto_status (*event_create)(void *state, void **event, sotto_error *err);
+    sotto_status (*event_record)(void *state, void *event, sotto_error *err);
+    sotto_status (*event_wait)(void *state, void *event, sotto_error *err);
+    void (*event_free)(void *state, void *event);
 } st_backend_impl;
 
 #endif

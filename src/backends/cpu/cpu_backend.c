@@ -28,7 +28,8 @@ static sotto_status device_info(int index, sotto_device_info *out, sotto_error *
         snprintf(out->name, sizeof out->name, "CPU");
     st_cpu_features_text(st_cpu_features(), out->features, sizeof out->features);
     out->kind = SOTTO_DEVICE_CPU;
-    out->wraps_host_memory = true;
+    out->rank = 1;
+    out->wraps_host_memory = out->unified = true;
     out->api_version = ST_BACKEND_API_VERSION;
     return SOTTO_OK;
 }

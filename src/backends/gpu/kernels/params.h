@@ -1,0 +1,76 @@
+/* params.h: the parameters of the kernels, shared by the host's C and every dialect: plain structs of 4-byte fields.
+ * Strides and offsets count elements. Types are sotto_dtype. dim[0] is the innermost dimension. */
+
+/* y[i] = f(x[i]) over a shape of up to four dimensions; also every copy with cast or permutation */
+struct unary_p {
+    int n; /* elements */
+    int dim[4], x_stride[4], y_stride[4];
+    int x_type, y_type;
+    int op; /* enum of element.krn */
+    float a, b;
+};
+
+/* y[i] = a[i] op b[i]; strides of 0 broadcast */
+struct binary_p {
+    int n;
+    int dim[4], a_stride[4], b_stride[4], y_stride[4];
+    int a_type, b_type, y_type;
+    int op;
+};
+
+/* One group a row: row r is (r % dim1, r / dim1 % dim2, r / dim1 / dim2). */
+struct rows_p {
+    int n, dim1, dim2; /* elements of a row */
+    int x_stride[4], y_stride[4], m_stride[4]; /* m: the mask of softmax; its strides are 0 where it broadcasts */
+    int x_type, y_type, m_type, has_weight, has_bias, has_mask;
+    float a; /* eps, or the scale of softmax */
+};
+
+/* y[i, :] = table[rows[i], :] */
+struct get_rows_p {
+    int n, n_rows, n_table; /* elements of a row, rows wanted, rows of the table */
+    int type, table_row, rows_stride, y_row;
+    int y_type;
+};
+
+/* table[rows[i], :] = x[i, :] */
+struct set_rows_p {
+    int n, n_rows, n_table;
+    int table_type, table_row, rows_stride, x_row;
+    int x_type;
+};
+
+/* y[z, r, c] = act(sum_i x[z, r, i] w[z, c, i] + bias[c]) + residual[z, r, c]; z = z3 * batch2 + z2.
+ * Row r of x starts at element x_first + r * x_row of its product; elements outside [0, x_len) count as 0, which makes a
+ * convolution a product of overlapping rows. */
+struct product_p {
+    int m, n, k;
+    int batch2;
+    int x_type, x_first, x_len, x_row, x_b2, x_b3;
+    int w_row, w_b2, w_b3;
+    int y_type, y_row, y_b2, y_b3;
+    int r_type, r_row, r_b2, r_b3;
+    int has_bias, has_residual, act;
+};
+
+/* q [b, n_q, h, d], k and v [b, n_k, h_kv, d], y [b, n_q, h * d] */
+struct attention_p {
+    int n_q, n_k, h, h_kv, d;
+    int q_type, q_row, q_head, q_batch;
+    int k_type, k_row, k_head, k_batch;
+    int v_type, v_row, v_head, v_batch;
+    int y_type, y_row, y_batch;
+    int causal;
+    float scale;
+};
+
+/* q [n_row, h, d], k and v [n_cell, h_kv, d]; the keys of a row are cut into n_split parts, whose results are joined. */
+struct cache_p {
+    int n_row, n_cell, h, h_kv, d;
+    int q_type, q_row, q_head;
+    int kv_type, k_row, k_head, v_row, v_head;
+    int y_type, y_row;
+    int has_index, n_list, max_kv;
+    int n_split;
+    float scale;
+};

@@ -8,14 +8,14 @@ _sotto()
         case ${COMP_WORDS[1]}:$prev in
         transcribe:--task) words="transcribe translate" ;;
         transcribe:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
-        transcribe:--compute) words="auto f32 bf16 int8" ;;
+        transcribe:--compute) words="auto f32 f16 bf16 int8" ;;
         transcribe:--trace) words="ops dot" ;;
         vad:--format) words="txt json labels" ;;
         vad:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
         convert:--type) words="f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0" ;;
         convert:--format) words="ggml gguf" ;;
         bench:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
-        bench:--compute) words="auto f32 bf16 int8" ;;
+        bench:--compute) words="auto f32 f16 bf16 int8" ;;
         help:--completion) words="bash zsh fish" ;;
         esac
         if [ -z "$words" ] && [ "${cur#-}" != "$cur" ]; then

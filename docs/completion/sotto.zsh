@@ -46,7 +46,7 @@ _sotto()
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
-            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 bf16 int8)' \
+            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
             '--no-gpu[accepted\: this version computes on the CPU]' \
             '--flash-attn[accepted\: attention is always fused]' \
             '--offset-t[start here, in milliseconds]:value:_files' \
@@ -145,7 +145,7 @@ _sotto()
             '--rows[decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \
             '--device[a device of `sotto devices`]:value:_files' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
-            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 bf16 int8)' \
+            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
             '--matmul[no model\: products of every type of number with the shapes of every size of model]' \
             '--memcpy[no model\: reading and copying memory, by size]' \
             '--json[as JSON]' \

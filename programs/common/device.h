@@ -20,8 +20,8 @@
     }
 #define CLI_COMPUTE_OPTION(at)                                                                              \
     {                                                                                                       \
-        "compute", NULL, CLI_CHOICE, at, "TYPE", "auto", 0, 0, "auto f32 bf16 int8",                        \
-            "numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest" \
+        "compute", NULL, CLI_CHOICE, at, "TYPE", "auto", 0, 0, "auto f32 f16 bf16 int8",                    \
+            "numbers that weights are kept and multiplied in; auto = what the device multiplies fastest" \
     }
 
 /* CLI_OK for "auto" and the ids of `sotto devices`; else CLI_USAGE after a message that lists them. */

@@ -71,6 +71,12 @@ static inline char *st_cpu_row(const sotto_tensor *t, char *data, int64_t r)
     return data + (size_t)i1 * t->stride[1] + (size_t)i2 * t->stride[2] + (size_t)i3 * t->stride[3];
 }
 
+/* Operands of the node may be rounded to bf16. */
+static inline bool st_cpu_takes_bf16(const sotto_tensor *node)
+{
+    return node->params.compute == SOTTO_COMPUTE_BF16 || node->params.compute == SOTTO_COMPUTE_FINE;
+}
+
 /* f32 whose elements of a row lie side by side. */
 static inline bool st_cpu_f32_rows(const sotto_tensor *t)
 {

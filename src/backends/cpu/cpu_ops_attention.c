@@ -58,7 +58,7 @@ typedef struct attention_way {
 
 static attention_way way_of(const st_cpu_kernels *k, const sotto_tensor *node, const st_cpu_attention *a)
 {
-    if (node->params.compute != SOTTO_COMPUTE_F32 && st_cpu_attention_bf16_fits(k, a))
+    if (st_cpu_takes_bf16(node) && st_cpu_attention_bf16_fits(k, a))
         return (attention_way){k->bf16.mr, st_cpu_attention_bf16_packed(a), st_cpu_attention_bf16_scratch(a),
                                st_cpu_attention_bf16_pack, st_cpu_attention_bf16_rows};
     return (attention_way){k->mr, st_cpu_attention_packed(a), st_cpu_attention_scratch(a), st_cpu_attention_pack,
@@ -165,7 +165,7 @@ static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int pha
     const int64_t heads = q->dim[1], share = heads / (k->dim[1] > 0 ? k->dim[1] : 1), n_row = q->dim[2], d = q->dim[0];
     const int64_t blocks = (n_row + CACHE_ROWS - 1) / CACHE_ROWS;
     const bool window = node->src[3] == NULL && r->k->window_bf16 != NULL && k->dtype == SOTTO_BF16 && d % 32 == 0 &&
-                        d <= ST_CPU_WINDOW_MAX_D && node->params.compute != SOTTO_COMPUTE_F32;
+                        d <= ST_CPU_WINDOW_MAX_D && st_cpu_takes_bf16(node);
     void (*kernel)(const st_cpu_cells *) = window                  ? r->k->window_bf16
                                            : k->dtype == SOTTO_F32 ? r->k->cells_f32
                                            : k->dtype == SOTTO_F16 ? r->k->cells_f16

@@ -45,7 +45,7 @@ static void describe_linear(const sotto_tensor *node, product *p)
     p->n = p->w->dim[1];
     p->k = p->w->dim[0];
     p->n_batch = 1;
-    p->bf16 = node->params.compute != SOTTO_COMPUTE_F32;
+    p->bf16 = st_cpu_takes_bf16(node);
     p->fine = node->params.compute == SOTTO_COMPUTE_FINE;
     p->stored_packed = st_cpu_packed(p->w, &p->type);
     if (!p->stored_packed)

@@ -146,6 +146,7 @@ void sotto_whisper_model_get_info(const sotto_whisper_model *model, sotto_whispe
         .weight_bytes = sotto_store_bytes(model->store),
         .compute = model->compute == SOTTO_I8     ? "int8"
                    : model->compute == SOTTO_BF16 ? "bf16"
+                   : model->compute == SOTTO_F16  ? "f16"
                                                   : "f32",
     };
 }

@@ -69,6 +69,14 @@ static sotto_tensor *encoder_layer(const builder *b, sotto_tensor *x, const st_l
     return mlp(b, x, &w->mlp);
 }
 
+/* What products of many rows are computed in. */
+static sotto_compute encoder_compute(const sotto_whisper_model *m)
+{
+    return m->compute == SOTTO_F32   ? SOTTO_COMPUTE_F32
+           : m->compute == SOTTO_F16 ? SOTTO_COMPUTE_F16
+                                     : SOTTO_COMPUTE_BF16;
+}
+
 static sotto_tensor *encoder(const builder *b, const sotto_whisper_model *m, sotto_tensor *mel, int n_ctx)
 {
     sotto_tensor *x = sotto_conv_1d(b->g, mel, use(b, m->conv1_w), use(b, m->conv1_b), 3, 1, 1, SOTTO_ACT_GELU, NULL);
@@ -76,8 +84,8 @@ static sotto_tensor *encoder(const builder *b, const sotto_whisper_model *m, sot
     x = sotto_conv_1d(b->g, x, use(b, m->conv2_w), use(b, m->conv2_b), 3, 2, 1, SOTTO_ACT_GELU, pos); /* [n_ctx, D] */
     for (int i = 0; i < m->h.n_audio_layer; i++) {
         /* in bf16 the first block, whose errors grow the most, is computed in f32 (docs/quality.md) */
-        const bool exact = m->compute == SOTTO_F32 || (m->compute == SOTTO_BF16 && i == 0);
-        sotto_graph_set_compute(b->g, exact ? SOTTO_COMPUTE_F32 : SOTTO_COMPUTE_BF16);
+        const bool exact = m->compute == SOTTO_BF16 && i == 0;
+        sotto_graph_set_compute(b->g, exact ? SOTTO_COMPUTE_F32 : encoder_compute(m));
         x = encoder_layer(b, x, &m->encoder[i]);
     }
     return norm(b, x, m->encoder_ln_w, m->encoder_ln_b);
@@ -88,7 +96,7 @@ sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *cach
 {
     ST_TRY(sotto_graph_create(own_encoder ? "encode" : "cross", &out->graph, err));
     sotto_graph *g = out->graph;
-    sotto_graph_set_compute(g, m->compute == SOTTO_F32 ? SOTTO_COMPUTE_F32 : SOTTO_COMPUTE_BF16);
+    sotto_graph_set_compute(g, encoder_compute(m));
     const builder b = {g, m->h.n_audio_state, m->h.n_audio_head};
     sotto_tensor *x;
     if (own_encoder) {
@@ -146,7 +154,7 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
     ST_TRY(sotto_graph_create("decode", &out->graph, err));
     sotto_graph *g = out->graph;
     /* few rows: 16 bits cost next to nothing, and the logits of base come out within 0.5 of f32 with them */
-    sotto_graph_set_compute(g, m->compute == SOTTO_F32 ? SOTTO_COMPUTE_F32 : SOTTO_COMPUTE_FINE);
+    sotto_graph_set_compute(g, encoder_compute(m) == SOTTO_COMPUTE_BF16 ? SOTTO_COMPUTE_FINE : encoder_compute(m));
     const builder b = {g, m->h.n_text_state, m->h.n_text_head};
     out->token = row_input(g, "token", n_rows);
     out->position = row_input(g, "position", n_rows);

@@ -172,6 +172,10 @@ static sotto_dtype resident_dtype(const loader *l, const weight *w, sotto_dtype 
     sotto_dtype compute = l->m->compute;
     if (is_delicate(w) && (compute == SOTTO_BF16 || (compute == SOTTO_I8 && file != SOTTO_I8)))
         compute = compute == SOTTO_BF16 ? SOTTO_F32 : SOTTO_BF16;
+    if (compute == SOTTO_F16) { /* as in f32, but nothing is wider */
+        compute = SOTTO_F32;
+        file = file == SOTTO_F32 ? SOTTO_F16 : file;
+    }
     if (w->kind == WEIGHT_CONV)
         return compute != SOTTO_F32 ? SOTTO_BF16 : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
     const bool small_blocks = sotto_dtype_block(file) == 32 && file != SOTTO_Q8_0;
@@ -362,7 +366,7 @@ static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sot
     static const struct {
         const char *name;
         sotto_dtype dtype;
-    } types[] = {{"f32", SOTTO_F32}, {"bf16", SOTTO_BF16}, {"int8", SOTTO_I8}};
+    } types[] = {{"f32", SOTTO_F32}, {"f16", SOTTO_F16}, {"bf16", SOTTO_BF16}, {"int8", SOTTO_I8}};
     m->compute = sotto_backend_preferred_weights(m->backend);
     if (!name || strcmp(name, "auto") == 0)
         return SOTTO_OK;
@@ -371,7 +375,7 @@ static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sot
             m->compute = types[i].dtype;
             return SOTTO_OK;
         }
-    return st_fail(err, SOTTO_E_ARGUMENT, "compute type \"%s\" is unknown, expected auto, f32, bf16 or int8", name);
+    return st_fail(err, SOTTO_E_ARGUMENT, "compute type \"%s\" is unknown, expected auto, f32, f16, bf16 or int8", name);
 }
 
 static sotto_status load(loader *l, const sotto_whisper_model_options *options, sotto_error *err)

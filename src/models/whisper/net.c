@@ -62,7 +62,7 @@ static sotto_status create_cache(st_net *net, const char *what, const int64_t di
                                  sotto_tensor **k, sotto_tensor **v, sotto_error *err)
 {
     ST_TRY(sotto_store_create(net->backend, SOTTO_USAGE_CACHE, store, err));
-    const sotto_dtype dtype = net->m->compute == SOTTO_F32 ? SOTTO_F16 : SOTTO_BF16;
+    const sotto_dtype dtype = net->m->compute == SOTTO_F32 || net->m->compute == SOTTO_F16 ? SOTTO_F16 : SOTTO_BF16;
     for (int i = 0; i < net->m->h.n_text_layer; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s_k.%d", what, i);

@@ -1,0 +1,12 @@
+/* library.h: shared libraries opened at run time, such as a GPU's driver. */
+#ifndef SOTTO_SRC_BASE_LIBRARY_H
+#define SOTTO_SRC_BASE_LIBRARY_H
+
+#include <stdbool.h>
+
+/* The first of `names` (NULL ends the list) that can be opened, or NULL. Never closed: drivers leave threads behind. */
+void *st_library_open(const char *const *names);
+/* Sets the function pointer that `function` points to. False, and the pointer NULL, when the library has no such symbol. */
+bool st_library_function(void *library, const char *name, void *function);
+
+#endif

@@ -1,0 +1,24 @@
+/* library_win32.c: library.h over LoadLibrary. */
+#ifdef _WIN32
+#include <string.h>
+#include <windows.h>
+
+#include "base/library.h"
+
+void *st_library_open(const char *const *names)
+{
+    HMODULE library = NULL;
+    for (; *names && !library; names++) /* drivers install themselves there; a DLL in the current folder is none of theirs */
+        library = LoadLibraryExA(*names, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32 | LOAD_LIBRARY_SEARCH_APPLICATION_DIR);
+    return (void *)library;
+}
+
+bool st_library_function(void *library, const char *name, void *function)
+{
+    const FARPROC symbol = GetProcAddress((HMODULE)library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+#else
+typedef int st_library_win32_unused;
+#endif

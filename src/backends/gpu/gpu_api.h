@@ -30,9 +30,9 @@ typedef struct st_gpu_kernel_info {
 extern const st_gpu_kernel_info st_gpu_kernels[ST_GPU_KERNEL_COUNT];
 
 typedef struct st_gpu_caps {
-    char id[32];        /* "opencl:0" */
-    char name[128];     /* the device */
-    char features[256]; /* space-separated, for people */
+    char id[32];                                     /* "opencl:0" */
+    char name[128];                                  /* the device */
+    char features[256];                              /* space-separated, for people */
     uint64_t memory_total, memory_free, working_set; /* bytes, 0 = unknown */
     size_t max_buffer, alignment;
     size_t local_bytes; /* of a group */
@@ -106,7 +106,7 @@ typedef struct st_gpu_api {
 } st_gpu_api;
 
 /* The text of the kernels for interfaces that compile at run time: every #include "..." line of `module`.krn replaced by
- * that file's text, after `prelude` and params.h. The caller frees it with st_free. NULL when there is no memory. */
+ * that file's text, after `prelude` ("opencl/prelude.h") and params.h. The caller frees it with st_free. NULL when there is no memory. */
 char *st_gpu_source(const char *prelude, const char *module);
 
 #endif

@@ -1,0 +1,88 @@
+/* ops_rows.c: operations on one row at a time: a group of items each. */
+#include "backends/gpu/gpu_plan.h"
+#include "backends/gpu/kernels/params.h"
+
+#include <string.h>
+
+/* x and y; row r of both is (r % dim1, r / dim1 % dim2, r / dim1 / dim2). */
+static struct rows_p rows_of(const st_gpu_operand *x, const st_gpu_operand *y)
+{
+    struct rows_p p = {
+        .n = y->dim[0], .dim1 = x->dim[1], .dim2 = x->dim[2], .x_type = (int)x->dtype, .y_type = (int)y->dtype};
+    memcpy(p.x_stride, x->stride, sizeof p.x_stride);
+    memcpy(p.y_stride, y->stride, sizeof p.y_stride);
+    return p;
+}
+
+static uint32_t n_rows(const st_gpu_operand *x)
+{
+    return (uint32_t)x->dim[1] * (uint32_t)x->dim[2] * (uint32_t)x->dim[3];
+}
+
+static bool always(const sotto_tensor *node)
+{
+    (void)node;
+    return true;
+}
+
+static sotto_status emit_layer_norm(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
+                         bias = st_gpu_operand_of(b, node->src[2]), y = st_gpu_operand_of(b, node);
+    struct rows_p p = rows_of(&x, &y);
+    p.has_weight = p.has_bias = 1;
+    p.a = node->params.f[0];
+    const st_gpu_arg args[] = {x.at, w.at, bias.at, y.at};
+    return st_gpu_emit(b, ST_GPU_layer_norm, n_rows(&x), 1, 1, &p, sizeof p, args, 4, err);
+}
+
+static sotto_status emit_rms_norm(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
+                         y = st_gpu_operand_of(b, node);
+    struct rows_p p = rows_of(&x, &y);
+    p.has_weight = 1;
+    p.a = node->params.f[0];
+    const st_gpu_arg args[] = {x.at, w.at, y.at};
+    return st_gpu_emit(b, ST_GPU_rms_norm, n_rows(&x), 1, 1, &p, sizeof p, args, 3, err);
+}
+
+static sotto_status emit_softmax(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), y = st_gpu_operand_of(b, node);
+    const st_gpu_operand mask = node->src[1] ? st_gpu_operand_of(b, node->src[1]) : x;
+    struct rows_p p = rows_of(&x, &y);
+    p.has_mask = node->src[1] != NULL;
+    p.m_type = (int)mask.dtype;
+    for (int a = 0; a < 4; a++)
+        p.m_stride[a] = mask.dim[a] == 1 ? 0 : mask.stride[a];
+    p.a = node->params.f[0];
+    const st_gpu_arg args[] = {x.at, mask.at, y.at};
+    return st_gpu_emit(b, ST_GPU_softmax, n_rows(&x), 1, 1, &p, sizeof p, args, 3, err);
+}
+
+/* The result has one dimension less. */
+static sotto_status emit_argmax(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), y = st_gpu_operand_of(b, node);
+    struct rows_p p = rows_of(&x, &y);
+    p.n = x.dim[0];
+    memcpy(p.y_stride + 1, y.stride, 3 * sizeof *p.y_stride);
+    const st_gpu_arg args[] = {x.at, y.at};
+    return st_gpu_emit(b, ST_GPU_argmax, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
+}
+
+static sotto_status emit_power(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), y = st_gpu_operand_of(b, node);
+    const struct rows_p p = rows_of(&x, &y);
+    const st_gpu_arg args[] = {x.at, y.at};
+    return st_gpu_emit(b, ST_GPU_power, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
+}
+
+/* What norms read is added to from layer to layer and stays f32. */
+const st_gpu_op st_gpu_op_layer_norm = {always, emit_layer_norm, 0, true};
+const st_gpu_op st_gpu_op_rms_norm = {always, emit_rms_norm, 0, true};
+const st_gpu_op st_gpu_op_softmax = {always, emit_softmax, 1, true};
+const st_gpu_op st_gpu_op_argmax = {always, emit_argmax, 0, false};
+const st_gpu_op st_gpu_op_power = {always, emit_power, 0, false};

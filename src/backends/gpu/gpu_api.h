@@ -106,7 +106,8 @@ typedef struct st_gpu_api {
 } st_gpu_api;
 
 /* The text of the kernels for interfaces that compile at run time: every #include "..." line of `module`.krn replaced by
- * that file's text, after `prelude` ("opencl/prelude.h") and params.h. The caller frees it with st_free. NULL when there is no memory. */
+ * that file's text, after `prelude` ("opencl/prelude.h") and params.h. The caller frees it with st_free. NULL when there
+ * is no memory, or no such file. */
 char *st_gpu_source(const char *prelude, const char *module);
 
 #endif

@@ -77,6 +77,30 @@ SOTTO_API sotto_tensor *sotto_rms_norm(sotto_graph *g, sotto_tensor *x, sotto_te
  * -infinity gives zeros. */
 SOTTO_API sotto_tensor *sotto_softmax(sotto_graph *g, sotto_tensor *x, sotto_tensor *mask, float scale);
 
+/* A window that moves over an image; [0] along w, [1] along h. Padding is of zeros, on both sides. */
+typedef struct sotto_window {
+    int kernel[2], stride[2], pad[2], dilation[2];
+} sotto_window;
+
+/* Convolution over images as an implicit product. x [b, h, w, c_in], w [c_out, kernel_h * kernel_w * c_in] (c_in innermost)
+ * of any weight type but i8, b f32 [c_out] or NULL; y [b, h_out, w_out, c_out] = act(conv), where
+ * h_out = (h + 2 pad - dilation (kernel - 1) - 1) / stride + 1. A dilated conv_1d is one of h = 1. */
+SOTTO_API sotto_tensor *sotto_conv_2d(sotto_graph *g, sotto_tensor *x, sotto_tensor *w, sotto_tensor *b,
+                                      const sotto_window *window, sotto_activation act);
+/* What is under the window, side by side: x [b, h, w, c]; y [b, h_out, w_out, kernel_h * kernel_w * c]. */
+SOTTO_API sotto_tensor *sotto_im2col(sotto_graph *g, sotto_tensor *x, const sotto_window *window);
+
+typedef enum sotto_rope_pairs {
+    SOTTO_ROPE_NEIGHBOURS = 0, /* elements 2i and 2i + 1 */
+    SOTTO_ROPE_HALVES = 1      /* elements i and i + n_rot / 2 */
+} sotto_rope_pairs;
+
+/* Rotates pair i of each head by the angle scale * position * base^(-2 i / n_rot) / factors[i]. x [b, n, h, d]; positions
+ * i32 [n] or [b, n], an input of the device; factors f32 [n_rot / 2] or NULL; n_rot even, at most d: elements behind it
+ * stay as they are. */
+SOTTO_API sotto_tensor *sotto_rope(sotto_graph *g, sotto_tensor *x, sotto_tensor *positions, sotto_tensor *factors,
+                                   sotto_rope_pairs pairs, int n_rot, float base, float scale);
+
 /* Scores never leave the cache. q [b, n_q, h, d], k and v [b, n_k, h_kv, d] (strided views allowed, innermost contiguous,
  * f32), h a multiple of h_kv; causal: query i sees keys 0 .. n_k - n_q + i. Result [b, n_q, h * d]. */
 SOTTO_API sotto_tensor *sotto_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v, float scale,
@@ -120,6 +144,10 @@ SOTTO_API sotto_tensor *sotto_log10(sotto_graph *g, sotto_tensor *x, float floor
 SOTTO_API sotto_tensor *sotto_power(sotto_graph *g, sotto_tensor *x);
 /* Index of the largest element of each row, the first one on ties; NaN is never chosen. y i32 [.., n]. */
 SOTTO_API sotto_tensor *sotto_argmax(sotto_graph *g, sotto_tensor *x);
+/* The k largest elements of each row in falling order, the first one on ties, NaN never: what samplers and beam search take.
+ * x [.., n], three dimensions at most, n up to 2^24; y f32 [.., 2, k]: the values, and their indices as numbers. Places for
+ * which there is no number hold -infinity and -1. */
+SOTTO_API sotto_tensor *sotto_top_k(sotto_graph *g, sotto_tensor *x, int k);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,6 @@
-/* ref_reduce.c: power, argmax. */
+/* ref_reduce.c: power, argmax, top_k. */
+#include <math.h>
+
 #include "reference/ref.h"
 
 /* x [.., 2 m]: m real parts, then m imaginary ones */
@@ -27,5 +29,33 @@ static void argmax(st_ref_run *r, const sotto_tensor *node)
     }
 }
 
+/* Element i comes before element j (-1: none): larger, or the first of equals. NaN comes never. */
+static bool before(const char *row, int64_t i, int64_t j)
+{
+    const double a = st_ref_f32(row, i);
+    return a == a && (j < 0 || a > st_ref_f32(row, j) || (a == st_ref_f32(row, j) && i < j));
+}
+
+static void top_k(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[0];
+    const int64_t k = node->dim[0];
+    for (int64_t row = 0; row < x->dim[1] * x->dim[2] && !st_ref_stop(r); row++) {
+        const int64_t i1 = row % x->dim[1], i2 = row / x->dim[1];
+        const char *in = st_ref_address(x, (st_ref_at){{0, i1, i2, 0}});
+        int64_t last = -1;
+        for (int64_t n = 0; n < k; n++) {
+            int64_t best = -1;
+            for (int64_t i = 0; i < x->dim[0]; i++)
+                if ((n == 0 || (last >= 0 && before(in, last, i) && i != last)) && before(in, i, best))
+                    best = i;
+            st_ref_put(node, (st_ref_at){{n, 0, i1, i2}}, best < 0 ? -INFINITY : st_ref_f32(in, best));
+            st_ref_put(node, (st_ref_at){{n, 1, i1, i2}}, (double)best);
+            last = best;
+        }
+    }
+}
+
 const st_ref_op st_ref_power = {power, NULL};
 const st_ref_op st_ref_argmax = {argmax, NULL};
+const st_ref_op st_ref_top_k = {top_k, NULL};

@@ -28,7 +28,7 @@ enum {
 /* Parameters of an op; which are used is said at the builder. */
 typedef struct st_op_params {
     float f[2];      /* scale / eps / a, b / floor */
-    int32_t i[4];    /* conv: kernel, stride, pad; concat: axis; attention: causal */
+    int32_t i[8];    /* conv: kernel, stride, pad; concat: axis; attention: causal; windows: sotto_window's in order */
     int32_t act;     /* sotto_activation */
     int32_t compute; /* sotto_compute; of every node, used by products */
 } st_op_params;

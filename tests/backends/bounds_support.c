@@ -224,6 +224,51 @@ static void bound_element(const sotto_tensor *node, float *const *src, const flo
     }
 }
 
+/* The angle may be wrong by a few units in its last place. */
+static void bound_rope(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    (void)y;
+    const int64_t d = node->dim[0], n_rot = node->params.i[0], pairs = n_rot / 2;
+    const sotto_tensor *positions = node->src[1];
+    for (int64_t at = 0; at < sotto_tensor_count(node); at++) {
+        const int64_t e = at % d, place = at / d / node->dim[1] % (positions->dim[0] * positions->dim[1]);
+        if (e >= n_rot)
+            continue;
+        const int64_t i = node->params.i[1] ? e % pairs : e / 2;
+        const int64_t first = node->params.i[1] ? i : 2 * i, second = node->params.i[1] ? i + pairs : 2 * i + 1;
+        const double factor = src[2] ? src[2][i] : 1;
+        const double angle = node->params.f[1] * (double)src[1][place] *
+                             pow(node->params.f[0], -2.0 * (double)i / (double)n_rot) / factor;
+        const float *x = src[0] + at - e;
+        bound[at] = (fabs(x[first]) + fabs(x[second])) * U * (6 + 10 * fabs(angle));
+    }
+}
+
+/* The sum's magnitude is found with the places under the window, as the reference does. */
+static void bound_conv_2d(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    (void)y;
+    const sotto_tensor *x = node->src[0], *w = node->src[1];
+    const int32_t *p = node->params.i;
+    for (int64_t at = 0; at < sotto_tensor_count(node); at++) {
+        const int64_t o = at % node->dim[0], r = at / node->dim[0], ox = r % node->dim[1],
+                      oy = r / node->dim[1] % node->dim[2], b = r / node->dim[1] / node->dim[2];
+        double sum = src[2] ? src[2][o] : 0, magnitude = fabs(sum), rounded = 0;
+        for (int64_t e = 0; e < w->dim[0]; e++) {
+            const int64_t ix = ox * p[2] - p[4] + e / x->dim[0] % p[0] * p[6],
+                          iy = oy * p[3] - p[5] + e / x->dim[0] / p[0] * p[7];
+            if (ix < 0 || ix >= x->dim[1] || iy < 0 || iy >= x->dim[2])
+                continue;
+            const double left = src[0][((b * x->dim[2] + iy) * x->dim[1] + ix) * x->dim[0] + e % x->dim[0]];
+            const double right = src[1][o * w->dim[0] + e];
+            sum += left * right;
+            magnitude += fabs(left * right);
+            rounded += rounding(node, left, right);
+        }
+        bound[at] = activation_bound(node->params.act, sum, product_bound((double)w->dim[0], magnitude) + rounded);
+    }
+}
+
 typedef void bound_fn(const sotto_tensor *node, float *const *src, const float *y, double *bound);
 
 static bound_fn *const bounds[ST_OP_COUNT] = {
@@ -235,6 +280,7 @@ static bound_fn *const bounds[ST_OP_COUNT] = {
     [ST_OP_SILU] = bound_element,        [ST_OP_SIGMOID] = bound_element,
     [ST_OP_TANH] = bound_element,        [ST_OP_LOG10] = bound_element,
     [ST_OP_POWER] = bound_element,       [ST_OP_SQRT] = bound_element,
+    [ST_OP_ROPE] = bound_rope,           [ST_OP_CONV_2D] = bound_conv_2d,
 };
 
 bool bound_of(const sotto_tensor *node, float *const *src, const float *y, double *bound)

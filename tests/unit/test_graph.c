@@ -1,4 +1,5 @@
 /* test_graph.c: what the builders make of shapes, and that the first misuse is remembered and said. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -50,6 +51,12 @@ static void shapes_follow_from_the_operation(void **state)
     has_shape(sotto_get_rows(g, in(g, SOTTO_Q4_0, 64, 10, 1, 1), in(g, SOTTO_I32, 3, 1, 1, 1)), "[3, 64]");
     has_shape(sotto_concat(g, x, in(g, SOTTO_F32, 6, 50, 5, 3), 2), "[3, 7, 50, 6]");
     has_shape(sotto_power(g, x), "[3, 2, 50, 3]");
+    has_shape(sotto_top_k(g, in(g, SOTTO_F32, 6, 50, 2, 1), 4), "[2, 50, 2, 4]");
+    has_shape(sotto_rope(g, x, in(g, SOTTO_I32, 2, 3, 1, 1), f32(g, 2, 1), SOTTO_ROPE_HALVES, 4, 10000, 1),
+              "[3, 2, 50, 6]");
+    const sotto_window window = {{3, 2}, {2, 1}, {1, 0}, {1, 1}};
+    has_shape(sotto_im2col(g, x, &window), "[3, 1, 25, 36]");
+    has_shape(sotto_conv_2d(g, x, f32(g, 36, 7), f32(g, 7, 1), &window, SOTTO_ACT_GELU), "[3, 1, 25, 7]");
     sotto_tensor *best = sotto_argmax(g, x);
     has_shape(best, "[3, 2, 50]");
     assert_int_equal(sotto_tensor_dtype(best), SOTTO_I32);
@@ -270,6 +277,50 @@ static void argmax_empty(sotto_graph *g)
     sotto_argmax(g, f32(g, 0, 4));
 }
 
+static void top_k_many(sotto_graph *g)
+{
+    sotto_top_k(g, f32(g, 3, 4), 4);
+}
+
+static void rope_odd(sotto_graph *g)
+{
+    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 1, 1, 1, 1), NULL, SOTTO_ROPE_NEIGHBOURS, 3, 10000, 1);
+}
+
+static void rope_positions(sotto_graph *g)
+{
+    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 2, 1, 1, 1), NULL, SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1);
+}
+
+static void rope_factors(sotto_graph *g)
+{
+    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 1, 1, 1, 1), f32(g, 4, 1), SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1);
+}
+
+static void im2col_small(sotto_graph *g)
+{
+    const sotto_window window = {{3, 3}, {1, 1}, {0, 0}, {1, 1}};
+    sotto_im2col(g, in(g, SOTTO_F32, 2, 3, 2, 1), &window);
+}
+
+static void im2col_stride(sotto_graph *g)
+{
+    const sotto_window window = {{1, 1}, {1, 0}, {0, 0}, {1, 1}};
+    sotto_im2col(g, in(g, SOTTO_F32, 2, 3, 2, 1), &window);
+}
+
+static void conv_2d_depth(sotto_graph *g)
+{
+    const sotto_window window = {{2, 2}, {1, 1}, {0, 0}, {1, 1}};
+    sotto_conv_2d(g, in(g, SOTTO_F32, 2, 3, 2, 1), f32(g, 7, 5), NULL, &window, SOTTO_ACT_NONE);
+}
+
+static void conv_2d_overflow(sotto_graph *g)
+{
+    const sotto_window window = {{INT_MAX, INT_MAX}, {1, 1}, {INT_MAX - 1, INT_MAX - 1}, {1, 1}};
+    sotto_im2col(g, in(g, SOTTO_F32, 2, INT_MAX, INT_MAX, 0), &window);
+}
+
 static void slice_range(sotto_graph *g)
 {
     sotto_view_slice(g, f32(g, 3, 4), 1, 3, 2);
@@ -348,6 +399,14 @@ static void misuse_is_named(void **state)
         {gelu_null, "gelu: source 0 is NULL"},
         {power_odd, "power"},
         {argmax_empty, "argmax"},
+        {top_k_many, "top_k: expected f32 rows of k"},
+        {rope_odd, "rope: expected f32 rows of at least the rotated elements"},
+        {rope_positions, "rope: expected an i32 position for each row (f32 [4] and i32 [2])"},
+        {rope_factors, "rope: expected a factor for each pair"},
+        {im2col_small, "im2col: x and the window do not fit"},
+        {im2col_stride, "im2col: x and the window do not fit"},
+        {conv_2d_depth, "conv_2d: x, w and the window do not fit"},
+        {conv_2d_overflow, "im2col: x and the window do not fit"},
         {slice_range, "slice: 2 elements from 3 on along axis 1 of [4, 3]"},
         {slice_blocks, "slice"},
         {reshape_count, "reshape"},
@@ -395,6 +454,10 @@ static void the_first_error_stays(void **state)
                              sotto_scale(g, bad, 1, 0),
                              sotto_power(g, bad),
                              sotto_argmax(g, bad),
+                             sotto_top_k(g, bad, 1),
+                             sotto_rope(g, x, bad, NULL, SOTTO_ROPE_HALVES, 2, 1, 1),
+                             sotto_im2col(g, bad, NULL),
+                             sotto_conv_2d(g, bad, x, NULL, NULL, SOTTO_ACT_NONE),
                              sotto_view_slice(g, bad, 0, 0, 1),
                              sotto_view_reshape(g, bad, 1, dim),
                              sotto_view_permute(g, bad, axis),

@@ -294,6 +294,60 @@ static void elements(void **state)
     assert_memory_equal(best, ((const int32_t[]){1, 2, 0, 0}), sizeof best);
 }
 
+static void top_k_falls_and_leaves_out_what_is_no_number(void **state)
+{
+    (void)state;
+    const float x[] = {3, NAN, 7, 7, -1, -INFINITY, NAN, NAN, NAN, NAN};
+    bench b;
+    begin(&b);
+    is(&b, sotto_top_k(b.g, f32(&b, 5, 2, x), 3),
+       (const float[]){7, 7, 3, 2, 3, 0, -INFINITY, -INFINITY, -INFINITY, 0, -1, -1});
+}
+
+static void rope_turns_pairs(void **state)
+{
+    (void)state;
+    /* one row, one head; position 1 turns the pairs by 1 and, with the base 10000, by 0.01 */
+    const float x[] = {1, 0, 0, 1}, factors[] = {2};
+    const int32_t one[] = {1}, places[] = {0, 4};
+    bench b;
+    begin(&b);
+    is(&b,
+       sotto_rope(b.g, f32(&b, 4, 1, x), given(&b, SOTTO_I32, 1, 1, 1, 1, one), NULL, SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1),
+       (const float[]){0.540302306f, 0.841470985f, -0.00999983333f, 0.999950000f});
+    begin(&b);
+    is(&b,
+       sotto_rope(b.g, f32(&b, 4, 1, x), given(&b, SOTTO_I32, 1, 1, 1, 1, one), NULL, SOTTO_ROPE_HALVES, 4, 10000, 1),
+       (const float[]){0.540302306f, -0.00999983333f, 0.841470985f, 0.999950000f});
+    /* two elements of three are turned, by 0.5 * 4 / 2 */
+    begin(&b);
+    const float rows[] = {1, 0, 5, 0, 1, 6};
+    sotto_tensor *r = given(&b, SOTTO_F32, 3, 1, 2, 1, rows), *at = given(&b, SOTTO_I32, 2, 1, 1, 1, places);
+    is(&b, sotto_rope(b.g, r, at, f32(&b, 1, 1, factors), SOTTO_ROPE_NEIGHBOURS, 2, 10000, 0.5f),
+       (const float[]){1, 0, 5, -0.841470985f, 0.540302306f, 6});
+}
+
+static void windows_move_over_images(void **state)
+{
+    (void)state;
+    const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 0, 0, 1, 0, 2, 0, 0}, bias[] = {0.5f, -100};
+    const sotto_window near = {{2, 2}, {1, 1}, {0, 0}, {1, 1}}, wide = {{2, 2}, {1, 1}, {0, 0}, {2, 2}};
+    bench b;
+    begin(&b);
+    sotto_tensor *image = given(&b, SOTTO_F32, 1, 3, 3, 1, x);
+    is(&b, sotto_conv_2d(b.g, image, f32(&b, 4, 2, w), f32(&b, 2, 1, bias), &near, SOTTO_ACT_RELU),
+       (const float[]){6.5f, 0, 8.5f, 0, 12.5f, 0, 14.5f, 0});
+    begin(&b);
+    image = given(&b, SOTTO_F32, 1, 3, 3, 1, x);
+    is(&b, sotto_conv_2d(b.g, image, f32(&b, 4, 2, w), NULL, &wide, SOTTO_ACT_NONE), (const float[]){10, 6});
+    /* a kernel of 1 row and 2 columns every second column, one column of zeros on both sides; two channels */
+    const float channels[] = {1, -1, 2, -2, 3, -3};
+    const sotto_window steps = {{2, 1}, {2, 1}, {1, 0}, {1, 1}};
+    begin(&b);
+    image = given(&b, SOTTO_F32, 2, 3, 1, 1, channels);
+    is(&b, sotto_im2col(b.g, image, &steps), (const float[]){0, 0, 1, -1, 2, -2, 3, -3});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +362,9 @@ int main(void)
         cmocka_unit_test(rows_outside_are_zero_or_skipped),
         cmocka_unit_test(copies_convert),
         cmocka_unit_test(elements),
+        cmocka_unit_test(top_k_falls_and_leaves_out_what_is_no_number),
+        cmocka_unit_test(rope_turns_pairs),
+        cmocka_unit_test(windows_move_over_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

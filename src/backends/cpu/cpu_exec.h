@@ -52,6 +52,7 @@ extern const st_cpu_op st_cpu_op_attention, st_cpu_op_cache_attention;
 extern const st_cpu_op st_cpu_op_layer_norm, st_cpu_op_rms_norm, st_cpu_op_softmax, st_cpu_op_argmax, st_cpu_op_power;
 extern const st_cpu_op st_cpu_op_add, st_cpu_op_mul, st_cpu_op_scale, st_cpu_op_gelu, st_cpu_op_silu, st_cpu_op_relu,
     st_cpu_op_sigmoid, st_cpu_op_tanh, st_cpu_op_sqrt, st_cpu_op_log10;
+extern const st_cpu_op st_cpu_op_top_k, st_cpu_op_rope, st_cpu_op_im2col, st_cpu_op_conv_2d;
 extern const st_cpu_op st_cpu_op_get_rows, st_cpu_op_set_rows, st_cpu_op_copy, st_cpu_op_concat;
 
 bool st_cpu_supports(const sotto_tensor *node);
@@ -70,6 +71,9 @@ static inline char *st_cpu_row(const sotto_tensor *t, char *data, int64_t r)
     const int64_t i1 = r % t->dim[1], rest = r / t->dim[1], i2 = rest % t->dim[2], i3 = rest / t->dim[2];
     return data + (size_t)i1 * t->stride[1] + (size_t)i2 * t->stride[2] + (size_t)i3 * t->stride[3];
 }
+
+/* What is under the window of an im2col or conv_2d node at the result's row r: kernel_h * kernel_w * c floats. */
+void st_cpu_under_window(const sotto_tensor *node, int64_t r, float *out);
 
 /* Operands of the node may be rounded to bf16. */
 static inline bool st_cpu_takes_bf16(const sotto_tensor *node)

@@ -224,6 +224,46 @@ static void run_concat(st_cpu_run *r, const sotto_tensor *node, int phase)
     }
 }
 
+/* ---- im2col ---- */
+
+void st_cpu_under_window(const sotto_tensor *node, int64_t r, float *out)
+{
+    const sotto_tensor *x = node->src[0]; /* [b, h, w, c] */
+    const int32_t *p = node->params.i;    /* kernel, stride, pad, dilation, each along w and h */
+    const int64_t ox = r % node->dim[1], oy = r / node->dim[1] % node->dim[2], b = r / node->dim[1] / node->dim[2];
+    const size_t bytes = (size_t)x->dim[0] * sizeof *out;
+    for (int32_t ky = 0; ky < p[1]; ky++) {
+        const int64_t iy = oy * p[3] - p[5] + (int64_t)ky * p[7];
+        for (int32_t kx = 0; kx < p[0]; kx++, out += x->dim[0]) {
+            const int64_t ix = ox * p[2] - p[4] + (int64_t)kx * p[6];
+            if (bytes == 0)
+                continue;
+            if (ix < 0 || ix >= x->dim[1] || iy < 0 || iy >= x->dim[2])
+                memset(out, 0, bytes);
+            else
+                memcpy(out,
+                       (const char *)st_tensor_data(x) + (size_t)ix * x->stride[1] + (size_t)iy * x->stride[2] +
+                           (size_t)b * x->stride[3],
+                       bytes);
+        }
+    }
+}
+
+static bool supports_im2col(const sotto_tensor *node)
+{
+    return st_cpu_f32_rows(node->src[0]) && st_tensor_is_contiguous(node);
+}
+
+static void run_im2col(st_cpu_run *r, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    int64_t start, count;
+    while ((count = st_cpu_take(r, rows_of(node->dim[0]), &start)) > 0)
+        for (int64_t i = start; i < start + count; i++)
+            st_cpu_under_window(node, i, (float *)st_tensor_data(node) + i * node->dim[0]);
+}
+
+const st_cpu_op st_cpu_op_im2col = {supports_im2col, need_copy, run_im2col};
 const st_cpu_op st_cpu_op_get_rows = {supports_get_rows, need_get_rows, run_get_rows};
 const st_cpu_op st_cpu_op_set_rows = {supports_set_rows, need_set_rows, run_set_rows};
 const st_cpu_op st_cpu_op_copy = {supports_copy, need_copy, run_copy};

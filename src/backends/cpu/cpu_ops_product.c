@@ -1,4 +1,4 @@
-/* cpu_ops_product.c: linear, matmul and conv_1d. All are products of rows with panels: packed weights as they are stored,
+/* cpu_ops_product.c: linear, matmul, conv_1d and conv_2d. All are products of rows with panels: packed weights as they are stored,
  * anything else packed into shared scratch in a first phase. Many rows are shared out by rows, so that a thread packs its
  * rows once and keeps them; few rows by panels, so that every thread streams its own part of the weights. */
 #include <string.h>
@@ -282,6 +282,65 @@ static void run_conv(st_cpu_run *r, const sotto_tensor *node, int phase)
     run_rows(r, node, &p, phase);
 }
 
+/* ---- conv_2d: what is under the window goes into a thread's scratch, a block of rows at a time ---- */
+
+static bool supports_conv_2d(const sotto_tensor *node)
+{
+    return node->dtype == SOTTO_F32 && st_tensor_is_contiguous(node) && st_cpu_f32_rows(node->src[0]) &&
+           supports_right(node->src[1]) && (node->src[2] == NULL || st_cpu_f32_rows(node->src[2]));
+}
+
+static void describe_conv_2d(const sotto_tensor *node, product *p)
+{
+    describe_linear(node, p);
+    p->left = (st_cpu_left){.n1 = p->m, .n2 = 1, .stride1 = (ptrdiff_t)p->k};
+}
+
+static size_t block_floats(const product *p)
+{
+    const int64_t rows = p->m < ST_CPU_ROW_BLOCK ? p->m : ST_CPU_ROW_BLOCK;
+    return ((size_t)(rows * p->k) + 15) / 16 * 16;
+}
+
+static void need_conv_2d(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    product p;
+    describe_conv_2d(node, &p);
+    need_product(k, &p, need);
+    need->thread_floats += block_floats(&p);
+    if (need->units[need->n_phase - 1] > 0)
+        need->units[need->n_phase - 1] = (p.m + ST_CPU_ROW_BLOCK - 1) / ST_CPU_ROW_BLOCK;
+}
+
+static void run_conv_2d(st_cpu_run *r, const sotto_tensor *node, int phase)
+{
+    product p;
+    st_cpu_need need = {0};
+    describe_conv_2d(node, &p);
+    need_product(r->k, &p, &need);
+    if (phase < need.n_phase - 1) {
+        pack_right(r, &p);
+        return;
+    }
+    const st_cpu_right right = right_of(&p, p.stored_packed ? st_tensor_data(p.w) : (void *)r->shared);
+    const st_cpu_epilogue e = {.out = st_tensor_data(node),
+                               .out_stride = (ptrdiff_t)p.n,
+                               .bias = node->src[2] != NULL ? st_tensor_data(node->src[2]) : NULL,
+                               .act = (sotto_activation)node->params.act};
+    float *const block = r->scratch, *const packed = block + block_floats(&p);
+    int64_t start;
+    while (st_cpu_take(r, 1, &start) > 0) {
+        const int64_t row = start * ST_CPU_ROW_BLOCK;
+        const int rows = (int)(p.m - row < ST_CPU_ROW_BLOCK ? p.m - row : ST_CPU_ROW_BLOCK);
+        for (int i = 0; i < rows; i++)
+            st_cpu_under_window(node, row + i, block + (size_t)i * (size_t)p.k);
+        p.left.x = block;
+        p.left.origin = -(ptrdiff_t)(row * p.k);
+        st_cpu_gemm_pack(r->k, &p.left, &right, p.m, row, rows, packed);
+        st_cpu_gemm_panels(r->k, &right, &e, p.m, row, rows, 0, st_cpu_panels(p.n), packed);
+    }
+}
+
 /* ---- matmul ---- */
 
 static bool supports_matmul(const sotto_tensor *node)
@@ -320,4 +379,5 @@ static void run_matmul(st_cpu_run *r, const sotto_tensor *node, int phase)
 
 const st_cpu_op st_cpu_op_linear = {supports_rest, need_linear, run_linear};
 const st_cpu_op st_cpu_op_conv_1d = {supports_conv, need_conv, run_conv};
+const st_cpu_op st_cpu_op_conv_2d = {supports_conv_2d, need_conv_2d, run_conv_2d};
 const st_cpu_op st_cpu_op_matmul = {supports_matmul, need_matmul, run_matmul};

@@ -1,5 +1,7 @@
 /* cpu_ops_rows.c: operations on one row at a time, and elementwise ones. Rows may be strided, elements of a row lie side
  * by side; results are contiguous. */
+#include <math.h>
+
 #include "backends/cpu/cpu_exec.h"
 
 enum { ROW_UNIT_FLOATS = 8192 }; /* about the work that is worth a trip to the shared counter */
@@ -106,6 +108,104 @@ static void run_power(st_cpu_run *run, const sotto_tensor *node, int phase)
     FOR_ROWS run->k->power(source_row(node, r), source_row(node, r) + node->dim[0], result_row(node, r), node->dim[0]);
 }
 
+/* ---- top_k, rope ---- */
+
+static bool supports_top_k(const sotto_tensor *node)
+{
+    return float_rows(node);
+}
+
+static void need_top_k(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    (void)k;
+    need->n_phase = 1;
+    need->units[0] = st_tensor_n_rows(node->src[0]);
+}
+
+/* The k largest so far in falling order; an element that is as large as another came after it. */
+static void top_of_row(const float *x, int64_t n, int64_t k, float *value, float *index)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!(found < k ? x[i] == x[i] : x[i] > value[k - 1]))
+            continue;
+        int64_t at = found < k ? found++ : k - 1;
+        for (; at > 0 && x[i] > value[at - 1]; at--) {
+            value[at] = value[at - 1];
+            index[at] = index[at - 1];
+        }
+        value[at] = x[i];
+        index[at] = (float)i;
+    }
+    for (; found < k; found++) {
+        value[found] = -INFINITY;
+        index[found] = -1;
+    }
+}
+
+static void run_top_k(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const int64_t k = node->dim[0];
+    FOR_ROWS
+    {
+        float *value = (float *)st_tensor_data(node) + r * 2 * k;
+        top_of_row(source_row(node, r), node->src[0]->dim[0], k, value, value + k);
+    }
+}
+
+static bool supports_rope(const sotto_tensor *node)
+{
+    return st_cpu_f32_rows(node->src[0]) && st_tensor_is_contiguous(node);
+}
+
+/* One position is one unit: the angles are the same for all heads. */
+static void need_rope(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    (void)k;
+    need->n_phase = 1;
+    need->units[0] = node->dim[0] > 0 && node->dim[1] > 0 ? node->dim[2] * node->dim[3] : 0;
+    need->thread_floats = (size_t)node->params.i[0];
+}
+
+static void find_angles(const sotto_tensor *node, double position, float *cosine, float *sine)
+{
+    const int n_rot = node->params.i[0], pairs = n_rot / 2;
+    const float *factors = node->src[2] != NULL ? st_tensor_data(node->src[2]) : NULL;
+    for (int i = 0; i < pairs; i++) {
+        const double frequency = pow(node->params.f[0], -2.0 * i / n_rot) / (factors != NULL ? factors[i] : 1.0f);
+        const double angle = node->params.f[1] * position * frequency;
+        cosine[i] = (float)cos(angle);
+        sine[i] = (float)sin(angle);
+    }
+}
+
+static void rotate(const float *x, const float *cosine, const float *sine, int n_rot, bool halves, int64_t d, float *y)
+{
+    const int pairs = n_rot / 2, step = halves ? 1 : 2, other = halves ? pairs : 1;
+    for (int i = 0; i < pairs; i++) {
+        const float u = x[step * i], v = x[step * i + other];
+        y[step * i] = u * cosine[i] - v * sine[i];
+        y[step * i + other] = u * sine[i] + v * cosine[i];
+    }
+    for (int64_t i = n_rot; i < d; i++)
+        y[i] = x[i];
+}
+
+static void run_rope(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const sotto_tensor *positions = node->src[1];
+    const int n_rot = node->params.i[0];
+    float *const cosine = run->scratch, *const sine = cosine + n_rot / 2;
+    for (int64_t u, count; (count = st_cpu_take(run, 1, &u)) > 0;) {
+        const int64_t place = u % (positions->dim[0] * positions->dim[1]);
+        find_angles(node, ((const int32_t *)st_tensor_data(positions))[place], cosine, sine);
+        for (int64_t h = 0, r = u * node->dim[1]; h < node->dim[1]; h++, r++)
+            rotate(source_row(node, r), cosine, sine, n_rot, node->params.i[1] != 0, node->dim[0], result_row(node, r));
+    }
+}
+
 /* ---- elementwise ---- */
 
 static bool supports_pair(const sotto_tensor *node)
@@ -172,6 +272,8 @@ const st_cpu_op st_cpu_op_layer_norm = {float_rows, need_rows, run_layer_norm};
 const st_cpu_op st_cpu_op_rms_norm = {float_rows, need_rows, run_rms_norm};
 const st_cpu_op st_cpu_op_softmax = {supports_softmax, need_rows, run_softmax};
 const st_cpu_op st_cpu_op_argmax = {supports_argmax, need_argmax, run_argmax};
+const st_cpu_op st_cpu_op_top_k = {supports_top_k, need_top_k, run_top_k};
+const st_cpu_op st_cpu_op_rope = {supports_rope, need_rope, run_rope};
 const st_cpu_op st_cpu_op_power = {float_rows, need_rows, run_power};
 const st_cpu_op st_cpu_op_add = {supports_pair, need_rows, run_add};
 const st_cpu_op st_cpu_op_mul = {supports_pair, need_rows, run_mul};

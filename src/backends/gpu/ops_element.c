@@ -102,15 +102,15 @@ static bool always(const sotto_tensor *node)
     }                                                                                              \
     const st_gpu_op st_gpu_op_##NAME = {always, emit_##NAME, __VA_ARGS__};
 
-/* Sums keep f32: they are what a network adds to from layer to layer. */
+/* All but copies may be computed in place, where both sides must have elements of one size: they stay f32. */
 ELEMENT(add, emit_binary, ADD, 0, false)
-ELEMENT(mul, emit_binary, MUL, 3, true)
-ELEMENT(scale, emit_unary, SCALE, 1, true)
-ELEMENT(gelu, emit_unary, GELU, 1, true)
-ELEMENT(silu, emit_unary, SILU, 1, true)
-ELEMENT(relu, emit_unary, RELU, 1, true)
-ELEMENT(sigmoid, emit_unary, SIGMOID, 1, true)
-ELEMENT(tanh, emit_unary, TANH, 1, true)
+ELEMENT(mul, emit_binary, MUL, 0, false)
+ELEMENT(scale, emit_unary, SCALE, 0, false)
+ELEMENT(gelu, emit_unary, GELU, 0, false)
+ELEMENT(silu, emit_unary, SILU, 0, false)
+ELEMENT(relu, emit_unary, RELU, 0, false)
+ELEMENT(sigmoid, emit_unary, SIGMOID, 0, false)
+ELEMENT(tanh, emit_unary, TANH, 0, false)
 ELEMENT(sqrt, emit_unary, SQRT, 0, false)
 ELEMENT(log10, emit_unary, LOG10, 0, false)
 /* copy_into as well: its node is a view of the destination */

@@ -28,7 +28,7 @@ STANDARD = set("""assert complex ctype errno fenv float inttypes iso646 limits l
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype""".split())
 SYSTEM = re.compile(r"^(unistd|fcntl|pthread|sched|dlfcn|dirent|poll|termios|strings|libgen|malloc|windows|io|direct|"
                     r"process|share|psapi|shlobj|shellapi|conio|intrin|cpuid|sys/\w+|mach/\w+|asm/\w+|linux/\w+|netdb|"
-                    r"netinet/\w+|arpa/\w+|getopt|glob|fnmatch)\.h$")
+                    r"netinet/\w+|arpa/\w+|getopt|glob|fnmatch|ucontext)\.h$")
 SIMD = re.compile(r"^(\w*mmintrin|immintrin|x86intrin|arm_neon|arm_acle|arm_bf16|arm_fp16)\.h$")
 DATA = {"zlib.h", "pcre2.h", "jansson.h"}
 THIRD_PARTY = {
@@ -100,7 +100,7 @@ def check_system(layer, name):
 
 def main():
     top = common.root()
-    every = set(common.files(top, ".c", ".h", ".inc"))
+    every = set(common.files(top, ".c", ".h", ".inc", ".krn"))
     problems, checked = [], 0
     for path in sorted(every):
         layer = layer_of(path)

@@ -315,10 +315,10 @@ static void conv_2d_depth(sotto_graph *g)
     sotto_conv_2d(g, in(g, SOTTO_F32, 2, 3, 2, 1), f32(g, 7, 5), NULL, &window, SOTTO_ACT_NONE);
 }
 
-static void conv_2d_overflow(sotto_graph *g)
+static void im2col_overflow(sotto_graph *g)
 {
     const sotto_window window = {{INT_MAX, INT_MAX}, {1, 1}, {INT_MAX - 1, INT_MAX - 1}, {1, 1}};
-    sotto_im2col(g, in(g, SOTTO_F32, 2, INT_MAX, INT_MAX, 0), &window);
+    sotto_im2col(g, in(g, SOTTO_F32, 2, 3, 2, 1), &window);
 }
 
 static void slice_range(sotto_graph *g)
@@ -406,7 +406,7 @@ static void misuse_is_named(void **state)
         {im2col_small, "im2col: x and the window do not fit"},
         {im2col_stride, "im2col: x and the window do not fit"},
         {conv_2d_depth, "conv_2d: x, w and the window do not fit"},
-        {conv_2d_overflow, "im2col: x and the window do not fit"},
+        {im2col_overflow, "im2col: x and the window do not fit"},
         {slice_range, "slice: 2 elements from 3 on along axis 1 of [4, 3]"},
         {slice_blocks, "slice"},
         {reshape_count, "reshape"},

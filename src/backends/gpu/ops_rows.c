@@ -2,6 +2,7 @@
 #include "backends/gpu/gpu_plan.h"
 #include "backends/gpu/kernels/params.h"
 
+#include <math.h>
 #include <string.h>
 
 /* x and y; row r of both is (r % dim1, r / dim1 % dim2, r / dim1 / dim2). */
@@ -80,9 +81,46 @@ static sotto_status emit_power(st_gpu_builder *b, const sotto_tensor *node, sott
     return st_gpu_emit(b, ST_GPU_power, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
 }
 
+static sotto_status emit_top_k(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), y = st_gpu_operand_of(b, node);
+    struct top_k_p p = {.n = x.dim[0], .k = y.dim[0], .dim1 = x.dim[1], .x_type = (int)x.dtype};
+    memcpy(p.x_stride, x.stride, sizeof p.x_stride);
+    memcpy(p.y_stride, y.stride, sizeof p.y_stride);
+    const st_gpu_arg args[] = {x.at, y.at};
+    return st_gpu_emit(b, ST_GPU_top_k, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
+}
+
+static sotto_status emit_rope(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), positions = st_gpu_operand_of(b, node->src[1]),
+                         y = st_gpu_operand_of(b, node);
+    const st_gpu_arg factors = node->src[2] ? st_gpu_operand_of(b, node->src[2]).at : x.at;
+    struct rope_p p = {.d = x.dim[0],
+                       .heads = x.dim[1],
+                       .n = x.dim[2],
+                       .n_rot = node->params.i[0],
+                       .halves = node->params.i[1],
+                       .has_factors = node->src[2] != NULL,
+                       .all_positions = positions.dim[1] > 1,
+                       .x_type = (int)x.dtype,
+                       .y_type = (int)y.dtype,
+                       .turns = (float)(node->params.f[1] / 6.283185307179586)};
+    memcpy(p.x_stride, x.stride, sizeof p.x_stride);
+    memcpy(p.y_stride, y.stride, sizeof p.y_stride);
+    /* ten bits of the step stay exact times the number of a pair */
+    const double step = p.n_rot > 0 ? 2 * log2(node->params.f[0]) / p.n_rot : 0;
+    p.step = (float)(rint(step * 0x1p10) * 0x1p-10);
+    p.step_rest = (float)(step - p.step);
+    const st_gpu_arg args[] = {x.at, positions.at, factors, y.at};
+    return st_gpu_emit(b, ST_GPU_rope, (uint32_t)x.dim[2] * (uint32_t)x.dim[3], 1, 1, &p, sizeof p, args, 4, err);
+}
+
 /* What norms read is added to from layer to layer and stays f32. */
 const st_gpu_op st_gpu_op_layer_norm = {always, emit_layer_norm, 0, true};
 const st_gpu_op st_gpu_op_rms_norm = {always, emit_rms_norm, 0, true};
 const st_gpu_op st_gpu_op_softmax = {always, emit_softmax, 1, true};
 const st_gpu_op st_gpu_op_argmax = {always, emit_argmax, 0, false};
+const st_gpu_op st_gpu_op_top_k = {always, emit_top_k, 0, false};
+const st_gpu_op st_gpu_op_rope = {always, emit_rope, 1, true};
 const st_gpu_op st_gpu_op_power = {always, emit_power, 0, false};

@@ -26,6 +26,32 @@ struct rows_p {
     float a; /* eps, or the scale of softmax */
 };
 
+/* One group a row of n elements, as rows_p: its k largest go to y and, y_stride[1] behind, their indices. */
+struct top_k_p {
+    int n, k, dim1;
+    int x_stride[4], y_stride[4];
+    int x_type;
+};
+
+/* One group a position: heads of d elements, of which n_rot are turned. Row r is position r % n, batch r / n. */
+struct rope_p {
+    int d, heads, n, n_rot;
+    int halves, has_factors, all_positions; /* pairs i, i + n_rot / 2; positions for each batch */
+    int x_stride[4], y_stride[4];
+    int x_type, y_type;
+    float step, step_rest; /* of log2 of the frequency from pair to pair; their sum, `step` short enough to be multiplied exactly */
+    float turns;           /* a position's turns of pair 0 */
+};
+
+/* Windows over images x [b, h, w, c]; y [b, h_out, w_out, ..]. [0] is along w, [1] along h. */
+struct window_p {
+    int c, size[2], out[2]; /* channels, of x, of y */
+    int window[2], step[2], pad[2], dilation[2];
+    int x_stride[4], x_type;
+    int m, n, k; /* places in all, elements of y a place, elements under the window */
+    int w_type, y_row, y_type, has_bias, act;
+};
+
 /* y[i, :] = table[rows[i], :] */
 struct get_rows_p {
     int n, n_rows, n_table; /* elements of a row, rows wanted, rows of the table */

@@ -13,8 +13,10 @@ printf vprintf puts putchar fprintf vfprintf fputs fputc perror stdout stderr st
 setlocale uselocale newlocale rand srand random srandom drand48 rand_r strtok strerror localtime gmtime asctime ctime
 getenv setenv putenv signal sigaction system popen fork
 __printf_chk __fprintf_chk __vfprintf_chk __longjmp_chk""".split())
+# (file, name): exceptions, with the reason.
+ALLOWED = {("src/base/folders_posix.c.o", "getenv"): "where the user's caches go"}
 # File-scope data that may change, with the reason.
-MUTABLE = {}
+MUTABLE = {"st_opencl_host": "the devices of the process, listed once"}
 
 
 def run(*command):
@@ -44,7 +46,7 @@ def main():
     for line in run("nm", "-A", "-u", *paths).splitlines():
         path, _, rest = line.partition(":")
         name = re.sub(r"@.*", "", rest.split()[-1])
-        if name in FORBIDDEN:
+        if name in FORBIDDEN and (short[path], name) not in ALLOWED:
             problems.append(f"{short[path]}: refers to {name}")
     path = ""
     for line in run("objdump", "-t", *paths).splitlines():

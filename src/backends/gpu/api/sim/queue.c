@@ -10,7 +10,7 @@
 /* ---- memory ---- */
 
 /* Bytes behind a block that nothing may change; AddressSanitizer watches better alone. */
-enum { GUARD = ST_SIM_ASAN ? 0 : 64 };
+enum { GUARD = ST_SIM_ASAN ? 0 : 64, GUARD_BYTE = 0xa5 };
 
 struct st_sim_memory {
     char *bytes; /* size + GUARD */
@@ -28,7 +28,8 @@ st_sim_memory *st_sim_memory_create(int device, size_t size)
         st_free(bytes);
         return NULL;
     }
-    memset(bytes, 0xff, size + GUARD);
+    memset(bytes, 0xff, size);
+    memset(bytes + size, GUARD_BYTE, GUARD);
     m->bytes = bytes;
     m->size = size;
     m->device = device;
@@ -62,7 +63,7 @@ char *st_sim_memory_bytes(st_sim_memory *m)
 static bool guard_is_whole(const st_sim_memory *m)
 {
     for (int i = 0; i < GUARD; i++)
-        if (m->bytes[m->size + (size_t)i] != (char)0xff)
+        if (m->bytes[m->size + (size_t)i] != (char)GUARD_BYTE)
             return false;
     return true;
 }

@@ -1,0 +1,19 @@
+# The stand-in for Apple's Objective-C runtime and Metal; the tests open it by its path, the command finds it through
+# LD_LIBRARY_PATH=<build>/metal_mock.
+find_program(SOTTO_CXX NAMES g++ clang++)
+if(SOTTO_METAL AND SOTTO_SIM AND SOTTO_CXX AND CMAKE_SYSTEM_NAME STREQUAL Linux)
+  set(metal_mock_dir ${PROJECT_BINARY_DIR}/metal_mock)
+  add_library(metal_mock SHARED backends/metal_mock.c backends/metal_mock_run.c)
+  sotto_warnings(metal_mock)
+  target_include_directories(metal_mock PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(metal_mock PRIVATE METAL_MOCK_COMPILER="${SOTTO_CXX}"
+    METAL_MOCK_SHIM="${CMAKE_CURRENT_SOURCE_DIR}/backends/metal_shim/run" METAL_MOCK_CACHE="${metal_mock_dir}/compiled")
+  target_link_libraries(metal_mock PRIVATE sotto_static ${CMAKE_DL_LIBS})
+  add_library(metal_mock_link SHARED backends/metal_mock_link.c)
+  target_link_options(metal_mock_link PRIVATE LINKER:--no-as-needed)
+  target_link_libraries(metal_mock_link PRIVATE metal_mock)
+  set_target_properties(metal_mock PROPERTIES PREFIX "" OUTPUT_NAME libobjc.A SUFFIX .dylib
+    LIBRARY_OUTPUT_DIRECTORY ${metal_mock_dir})
+  set_target_properties(metal_mock_link PROPERTIES PREFIX "" OUTPUT_NAME libMetal SUFFIX .dylib
+    LIBRARY_OUTPUT_DIRECTORY ${metal_mock_dir})
+endif()

@@ -1,0 +1,141 @@
+#!/bin/sh
+# What the CUDA backend does on a real NVIDIA GPU, in under 8 minutes: the conformance table, compute-sanitizer, products
+# against cuBLAS, encoder and decoder of base and of a seeded large-v3. The results are written as Markdown.
+#   bench/gpu.sh [--out FILE]   run; builds first unless .gpu/ holds programs
+#   bench/gpu.sh --pack         on a machine with compilers and libraries, without a GPU: puts the programs and the shared
+#                               libraries that they need into .gpu/, so that the machine with the GPU needs neither
+#   --only LIST                 some of tests,memcheck,racecheck,products,models (comma-separated)
+# Needs nothing but the driver for the tests; python3 with torch for cuBLAS, with numpy for the seeded models. What is not
+# there is said in the table.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+out= pack= only=tests,memcheck,racecheck,products,models
+while [ $# -gt 0 ]; do
+    case $1 in
+    --pack) pack=1 ;;
+    --out) shift && out=$1 ;;
+    --only) shift && only=$1 ;;
+    *)
+        echo "usage: bench/gpu.sh [--pack | --out FILE] [--only LIST]" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+programs="test_backends_cuda test_backends_conformance test_backends_networks bench_gpu_products sotto"
+build=${BUILD_DIR:-build-gpu}
+
+make_programs() { # folder
+    cmake -S . -B "$1" -G Ninja -DSOTTO_SIM=OFF -DSOTTO_OPENCL=OFF -DSOTTO_METAL=OFF -DSOTTO_FFMPEG=OFF -DSOTTO_BENCH=ON \
+        -DSOTTO_SHARED=OFF -DCMAKE_BUILD_TYPE=Release >"$1.log" 2>&1 || { cat "$1.log" && return 1; }
+    for program in $programs; do
+        ninja -C "$1" "$program" >>"$1.log" 2>&1 || echo "$program does not build (see $1.log)" >&2
+    done
+}
+
+if [ -n "$pack" ]; then
+    make_programs "$build" || exit 1
+    rm -rf .gpu
+    mkdir -p .gpu/bin .gpu/lib
+    for program in $programs; do
+        [ -x "$build/$program" ] || continue
+        cp "$build/$program" .gpu/bin/
+        strip .gpu/bin/"$program"
+        # All but the C library, which the other machine has in this version or a newer one.
+        ldd "$build/$program" | awk '$3 ~ /^\// { print $3 }' | grep -v -E '/lib(c|m|dl|rt|pthread|resolv)\.so' |
+            while read -r library; do cp -Ln "$library" .gpu/lib/; done
+    done
+    du -sh .gpu
+    exit 0
+fi
+
+bin=.gpu/bin
+if [ -d .gpu/lib ]; then
+    LD_LIBRARY_PATH=$PWD/.gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
+else
+    make_programs "$build" || exit 1
+    bin=$build
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+table=$work/table.md
+started=$(date +%s)
+bad=0
+say() { printf '%s\n' "$@" | tee -a "$table"; }
+wanted() { case ,$only, in *,"$1",*) return 0 ;; *) return 1 ;; esac; }
+# The tests of the table on this device only, and no processor beside it.
+SOTTO_TEST_DEVICE=cuda:0
+export SOTTO_TEST_DEVICE
+
+say "# NVIDIA GPU" "" "Made by \`bench/gpu.sh\`, $(date -u +%Y-%m-%d), revision $(git rev-parse --short HEAD 2>/dev/null || echo unknown)." ""
+nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv,noheader 2>/dev/null | sed 's/^/    /' |
+    tee -a "$table"
+say "" "| check | result |" "|---|---|"
+
+check() { # name, command...
+    name=$1
+    shift
+    [ -x "$1" ] || [ "$1" = compute-sanitizer ] || { say "| $name | not built |" && return; }
+    begin=$(date +%s)
+    timeout 240 "$@" >"$work/log" 2>&1
+    code=$?
+    took=$(($(date +%s) - begin))
+    if [ $code -eq 0 ]; then
+        say "| $name | passed, $took s |"
+    elif [ $code -eq 77 ]; then
+        say "| $name | skipped: $(tail -1 "$work/log") |"
+    else
+        bad=1
+        say "| $name | FAILED ($code), $took s |"
+        grep -v '^\[ *\(RUN\|OK\)' "$work/log" | head -40
+    fi
+}
+if wanted tests; then
+    check "the interface itself" $bin/test_backends_cuda
+    check "conformance" $bin/test_backends_conformance
+    check "networks" $bin/test_backends_networks
+fi
+if command -v compute-sanitizer >/dev/null; then
+    SOTTO_TEST_SMALL=1
+    export SOTTO_TEST_SMALL
+    for tool in memcheck racecheck; do
+        wanted $tool || continue
+        check "$tool, the interface" compute-sanitizer --tool $tool --error-exitcode 9 $bin/test_backends_cuda
+        check "$tool, conformance" compute-sanitizer --tool $tool --error-exitcode 9 $bin/test_backends_conformance
+    done
+    unset SOTTO_TEST_SMALL
+else
+    say "| compute-sanitizer | not there |"
+fi
+
+if wanted products && [ -x $bin/bench_gpu_products ]; then
+    say "" "## Products of large-v3, f16" "" "| rows | columns | depth | ms | TFLOP/s | cuBLAS ms | share of cuBLAS |" "|---|---|---|---|---|---|---|"
+    $bin/bench_gpu_products --device cuda:0 >"$work/products" || bad=1
+    python3 bench/gpu_cublas.py <"$work/products" 2>"$work/log" >"$work/compared" ||
+        awk '{ printf "| %s | %s | %s | %s | %.1f | | no torch |\n", $1, $2, $3, $4, 2e-9 * $1 * $2 * $3 / $4 }' "$work/products" >"$work/compared"
+    tee -a "$table" <"$work/compared"
+fi
+
+if wanted models && [ -x $bin/sotto ]; then
+    say "" "## Models, seeded weights" "" "| model | --compute | encoder ms | prompt ms | decoder ms a step, greedy | 5 beams |" "|---|---|---|---|---|---|"
+    for size in base large-v3; do
+        if ! python3 tools/make_sized_model.py $size "$work/$size-q4_0.gguf" >"$work/log" 2>&1; then
+            say "| $size | | no numpy: $(tail -1 "$work/log") | | | |"
+            continue
+        fi
+        for compute in f16 auto; do
+            if $bin/sotto bench -m "$work/$size-q4_0.gguf" --device cuda:0 --compute $compute --rows 5 --runs 2 --json \
+                >"$work/bench.json" 2>"$work/log"; then
+                python3 bench/gpu_row.py "$size" "$compute" <"$work/bench.json" | tee -a "$table"
+            else
+                bad=1
+                say "| $size | $compute | FAILED: $(tail -1 "$work/log") | | | |"
+            fi
+        done
+        rm -f "$work/$size"-*
+    done
+fi
+say "" "The whole took $(($(date +%s) - started)) s."
+[ -z "$out" ] || cp "$table" "$out"
+exit $bad

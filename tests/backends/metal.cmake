@@ -17,3 +17,10 @@ if(SOTTO_METAL AND SOTTO_SIM AND SOTTO_CXX AND CMAKE_SYSTEM_NAME STREQUAL Linux)
   set_target_properties(metal_mock_link PROPERTIES PREFIX "" OUTPUT_NAME libMetal SUFFIX .dylib
     LIBRARY_OUTPUT_DIRECTORY ${metal_mock_dir})
 endif()
+
+# The text itself, for Metal's compiler, which is not here.
+find_program(SOTTO_CLANG NAMES clang clang-14 clang-15 clang-16 clang-17 clang-18 clang-19)
+if(SOTTO_PYTHON AND SOTTO_CLANG)
+  sotto_add_test(backends.metal_text ${SOTTO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/backends/metal_text.py ${PROJECT_SOURCE_DIR}
+    ${SOTTO_CLANG})
+endif()

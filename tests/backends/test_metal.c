@@ -1,5 +1,4 @@
 /* The Metal interface from its table to the numbers, on the stand-in of metal_mock.c. */
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,68 +9,11 @@
 
 #include <cmocka.h>
 
-#include "backends/gpu/api/metal/metal.h"
 #include "backends/gpu/kernels/params.h"
-#include "backends/metal_mock.h"
+#include "backends/metal_support.h"
 #include "base/half.h"
 
-static metal_mock *mock_state;
 static const st_gpu_api *const api = &st_gpu_metal;
-
-static void *open_device(int index)
-{
-    sotto_error err = {0};
-    void *device = NULL;
-    if (api->open(index, NULL, &device, &err) != SOTTO_OK)
-        fail_msg("%s", err.text);
-    return device;
-}
-
-/* Nothing wrong was done, and everything was given back. */
-static void assert_clean(void)
-{
-    if (mock_state->problem[0])
-        fail_msg("%s", mock_state->problem);
-    assert_int_equal(mock_state->n_alive, 0);
-}
-
-static st_buffer buffer_of(void *device, size_t bytes)
-{
-    sotto_error err = {0};
-    st_buffer b = {.size = bytes};
-    if (api->alloc(device, bytes, &b.handle, &err) != SOTTO_OK)
-        fail_msg("%s", err.text);
-    return b;
-}
-
-static st_gpu_launch launch_of(st_gpu_kernel kernel, uint32_t x, const void *params, size_t bytes)
-{
-    st_gpu_launch l = {.kernel = kernel, .grid = {x, 1, 1}, .n_param_bytes = (uint32_t)bytes};
-    memcpy(l.params, params, bytes);
-    return l;
-}
-
-static void add_buffer(st_gpu_launch *l, const st_buffer *b, uint64_t offset)
-{
-    l->arg[l->n_args].buffer = b;
-    l->arg[l->n_args++].offset = offset;
-}
-
-static st_gpu_launch unary_launch(const st_buffer *x, uint64_t x_at, const st_buffer *y, uint64_t y_at, int n, int op,
-                                  float a, float b)
-{
-    const struct unary_p p = {.n = n, .dim = {n, 1, 1, 1}, .x_stride = {1}, .y_stride = {1}, .op = op, .a = a, .b = b};
-    st_gpu_launch l = launch_of(ST_GPU_unary, (uint32_t)(n + 255) / 256, &p, sizeof p);
-    add_buffer(&l, x, x_at);
-    add_buffer(&l, y, y_at);
-    return l;
-}
-
-static void must(sotto_status status, const sotto_error *err)
-{
-    if (status != SOTTO_OK)
-        fail_msg("%s", err->text);
-}
 
 static void test_devices(void **state)
 {
@@ -108,8 +50,8 @@ static void test_elements(void **state)
     for (int i = 0; i < N; i++)
         x[i] = (float)(i - 500) / 83;
     for (int index = 0; index < 2; index++) {
-        void *device = open_device(index);
-        st_buffer a = buffer_of(device, sizeof x + 256), b = buffer_of(device, sizeof y);
+        void *device = open_metal(index);
+        st_buffer a = metal_buffer(device, sizeof x + 256), b = metal_buffer(device, sizeof y);
         must(api->write(device, a.handle, 256, x, sizeof x, &err), &err);
         st_gpu_launch list[2];
         list[0] = unary_launch(&a, 256, &b, 0, N, 2, 0, 0);
@@ -143,9 +85,9 @@ static void test_layer_norm(void **state)
     for (int i = 0; i < N; i++)
         w[i] = 1 + (float)i / N, b[i] = (float)(i % 5);
     for (mock_state->order = 0; mock_state->order < 3; mock_state->order++) {
-        void *device = open_device(0);
-        st_buffer bx = buffer_of(device, sizeof x), bw = buffer_of(device, sizeof w), bb = buffer_of(device, sizeof b),
-                  by = buffer_of(device, sizeof y);
+        void *device = open_metal(0);
+        st_buffer bx = metal_buffer(device, sizeof x), bw = metal_buffer(device, sizeof w),
+                  bb = metal_buffer(device, sizeof b), by = metal_buffer(device, sizeof y);
         must(api->write(device, bx.handle, 0, x, sizeof x, &err), &err);
         must(api->write(device, bw.handle, 0, w, sizeof w, &err), &err);
         must(api->write(device, bb.handle, 0, b, sizeof b, &err), &err);
@@ -188,18 +130,6 @@ static void test_layer_norm(void **state)
         assert_clean();
     }
     mock_state->order = 0;
-}
-
-static int load_mock(void **state)
-{
-    (void)state;
-    void *const objc = dlopen(SOTTO_BUILD_DIR "/metal_mock/libobjc.A.dylib", RTLD_NOW);
-    if (!objc || !dlopen(SOTTO_BUILD_DIR "/metal_mock/libMetal.dylib", RTLD_NOW)) {
-        fprintf(stderr, "%s\n", dlerror());
-        return -1;
-    }
-    mock_state = dlsym(objc, "metal_mock_state");
-    return mock_state ? 0 : -1;
 }
 
 int main(void)

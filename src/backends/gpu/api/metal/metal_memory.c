@@ -72,7 +72,10 @@ void st_metal_free(void *memory)
     st_metal_memory *own = memory;
     if (!own)
         return;
-    mtl_release(&own->gpu->objc, own->buffer); /* command buffers on their way hold it themselves */
+    const st_objc *o = &own->gpu->objc;
+    void *const pool = o->pool_push();
+    mtl_release(o, own->buffer); /* command buffers on their way hold it themselves */
+    o->pool_pop(pool);
     st_metal_gpu_release(own->gpu);
     st_free(own);
 }

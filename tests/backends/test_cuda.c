@@ -36,8 +36,6 @@ typedef struct scene {
 
 static int setup(void **state)
 {
-    if (api->device_count() == 0)
-        return 0;
     scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     OK(api->open(0, NULL, &s->device, ERR));
@@ -164,8 +162,8 @@ static void test_unary(void **state)
                                    fmax(v, 0),
                                    1 / (1 + exp(-v)),
                                    tanh(v),
-                                   sqrt(fmax(v, 0))};
-            if (!(fabs(y[i] - want[ops[k].op]) <= 2e-6 * fmax(1, fabs(want[ops[k].op])))) {
+                                   v < 0 ? NAN : sqrt(v)};
+            if (isnan(want[ops[k].op]) ? !isnan(y[i]) : !(fabs(y[i] - want[ops[k].op]) <= 2e-6 * fmax(1, fabs(want[ops[k].op])))) {
                 print_error("%s(%g) = %g, not %g\n", ops[k].name, v, y[i], want[ops[k].op]);
                 fail();
             }

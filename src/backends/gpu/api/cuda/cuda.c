@@ -54,6 +54,18 @@ void st_cuda_leave(st_cuda *c)
     c->d->pop(&previous);
 }
 
+bool st_cuda_push(const st_cuda_driver *d, st_cu_context context)
+{
+    return d->push(context) == ST_CU_OK;
+}
+
+void st_cuda_pop(const st_cuda_driver *d, bool pushed)
+{
+    st_cu_context previous;
+    if (pushed)
+        d->pop(&previous);
+}
+
 static int cuda_count(void)
 {
     return st_cuda_driver_get()->n_devices;
@@ -72,6 +84,22 @@ static sotto_status find_device(int index, st_cu_device *device, sotto_error *er
         return st_fail(err, SOTTO_E_NOT_FOUND, "cuda:%d: there are %d CUDA devices", index, d->n_devices);
     const int code = d->device(device, index);
     return code == ST_CU_OK ? SOTTO_OK : fail_call(d, index, code, "cuDeviceGet", err);
+}
+
+/* 86 for a device of compute capability 8.6; one below 7.5 has no kernels. */
+static sotto_status read_arch(const st_cuda_driver *d, int index, st_cu_device device, int *arch, sotto_error *err)
+{
+    int major = 0, minor = 0;
+    int code = d->attribute(&major, ST_CU_ATTR_MAJOR, device);
+    if (code == ST_CU_OK)
+        code = d->attribute(&minor, ST_CU_ATTR_MINOR, device);
+    if (code != ST_CU_OK)
+        return fail_call(d, index, code, "cuDeviceGetAttribute", err);
+    *arch = major * 10 + minor;
+    if (*arch < 75)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d is of compute capability %d.%d; 7.5 is the least", index, major,
+                       minor);
+    return SOTTO_OK;
 }
 
 /* What is free is known to a context only. */
@@ -100,10 +128,8 @@ static sotto_status cuda_caps(int index, st_gpu_caps *out, sotto_error *err)
     const int code = d->device_name(out->name, sizeof out->name, device);
     if (code != ST_CU_OK)
         return fail_call(d, index, code, "cuDeviceGetName", err);
-    const int arch = attribute(d, device, ST_CU_ATTR_MAJOR) * 10 + attribute(d, device, ST_CU_ATTR_MINOR);
-    if (arch < 75)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d: %s is of compute capability %d.%d; 7.5 is the least", index,
-                       out->name, arch / 10, arch % 10);
+    int arch = 0;
+    ST_TRY(read_arch(d, index, device, &arch, err));
     int version = 0;
     d->version(&version);
     snprintf(out->id, sizeof out->id, "cuda:%d", index);
@@ -126,21 +152,19 @@ static sotto_status cuda_caps(int index, st_gpu_caps *out, sotto_error *err)
 static void cuda_close(void *device)
 {
     st_cuda *c = device;
-    st_cu_context previous;
     if (!c)
         return;
     if (c->context) {
-        if (c->d->push(c->context) == ST_CU_OK) { /* a lost device as well: its errors no longer matter */
-            if (c->stream)
-                c->d->stream_sync(c->stream);
-            for (int i = 0; i < ST_GPU_KERNEL_COUNT; i++)
-                if (c->module[i])
-                    c->d->module_unload(c->module[i]);
-            st_cuda_staging_close(c);
-            if (c->stream)
-                c->d->stream_destroy(c->stream);
-            c->d->pop(&previous);
-        }
+        const bool pushed = st_cuda_push(c->d, c->context);
+        if (c->stream)
+            c->d->stream_sync(c->stream); /* of a lost device as well: its errors no longer matter */
+        for (int i = 0; i < ST_GPU_KERNEL_COUNT; i++)
+            if (c->module[i])
+                c->d->module_unload(c->module[i]);
+        st_cuda_staging_close(c);
+        if (c->stream)
+            c->d->stream_destroy(c->stream);
+        st_cuda_pop(c->d, pushed);
         c->d->release(c->device);
     }
     st_free(c);
@@ -169,10 +193,10 @@ static sotto_status cuda_open(int index, const sotto_logger *logger, void **devi
     if (logger)
         c->logger = *logger;
     sotto_status status = find_device(index, &c->device, err);
-    if (status == SOTTO_OK) {
-        c->arch = attribute(c->d, c->device, ST_CU_ATTR_MAJOR) * 10 + attribute(c->d, c->device, ST_CU_ATTR_MINOR);
+    if (status == SOTTO_OK)
+        status = read_arch(c->d, index, c->device, &c->arch, err);
+    if (status == SOTTO_OK)
         status = open_in(c, err);
-    }
     if (status != SOTTO_OK) {
         cuda_close(c);
         return status;
@@ -365,12 +389,12 @@ static sotto_status cuda_replay(void *device, void *record, sotto_error *err)
 static void cuda_forget(void *device, void *record)
 {
     st_cuda *c = device;
-    st_cu_context previous;
-    if (record && c->d->push(c->context) == ST_CU_OK) {
-        c->d->stream_sync(c->stream);
-        c->d->graph_exec_destroy(record);
-        c->d->pop(&previous);
-    }
+    if (!record)
+        return;
+    const bool pushed = st_cuda_push(c->d, c->context);
+    c->d->stream_sync(c->stream);
+    c->d->graph_exec_destroy(record);
+    st_cuda_pop(c->d, pushed);
 }
 
 static sotto_status cuda_sync(void *device, sotto_error *err)

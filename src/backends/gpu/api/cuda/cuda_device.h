@@ -53,6 +53,9 @@ sotto_status st_cuda_check(st_cuda *c, int code, const char *call, sotto_error *
 /* Makes the context current; refuses when the device is lost. Leave when it gave SOTTO_OK. */
 sotto_status st_cuda_enter(st_cuda *c, sotto_error *err);
 void st_cuda_leave(st_cuda *c);
+/* For giving back, which is tried in any case: whether `context` is current now and has to be popped. */
+bool st_cuda_push(const st_cuda_driver *d, st_cu_context context);
+void st_cuda_pop(const st_cuda_driver *d, bool pushed);
 
 /* cuda_memory.c */
 sotto_status st_cuda_staging_open(st_cuda *c, sotto_error *err);

@@ -43,11 +43,9 @@ void st_cuda_free(void *memory)
     st_cuda_memory *m = memory;
     if (!m)
         return;
-    st_cu_context previous;
-    if (m->d->push(m->context) == ST_CU_OK) {
-        m->d->free(m->address); /* waits for what is queued; nothing can be done about a failure */
-        m->d->pop(&previous);
-    }
+    const bool pushed = st_cuda_push(m->d, m->context);
+    m->d->free(m->address); /* waits for what is queued; nothing can be done about a failure */
+    st_cuda_pop(m->d, pushed);
     m->d->release(m->device);
     st_free(m);
 }
@@ -231,14 +229,12 @@ sotto_status st_cuda_pin(void *device, void *host, size_t bytes, sotto_error *er
 void st_cuda_unpin(void *device, void *host)
 {
     st_cuda *c = device;
-    st_cu_context previous;
     for (int64_t i = 0; i < c->n_pinned; i++)
         if (c->pinned[i].begin == (unsigned char *)host) {
             c->pinned[i] = c->pinned[--c->n_pinned];
-            if (c->d->push(c->context) == ST_CU_OK) { /* also on a lost device */
-                c->d->host_unregister(host);
-                c->d->pop(&previous);
-            }
+            const bool pushed = st_cuda_push(c->d, c->context); /* also on a lost device */
+            c->d->host_unregister(host);
+            st_cuda_pop(c->d, pushed);
             return;
         }
 }
@@ -291,9 +287,9 @@ sotto_status st_cuda_event_seconds(void *device, void *from, void *to, double *s
 void st_cuda_event_free(void *device, void *event)
 {
     st_cuda *c = device;
-    st_cu_context previous;
-    if (event && c->d->push(c->context) == ST_CU_OK) {
-        c->d->event_destroy(event);
-        c->d->pop(&previous);
-    }
+    if (!event)
+        return;
+    const bool pushed = st_cuda_push(c->d, c->context);
+    c->d->event_destroy(event);
+    st_cuda_pop(c->d, pushed);
 }

@@ -12,7 +12,7 @@ static const struct {
     const char *name;
     size_t field;
 } functions[] = {
-#define FUNCTION(field, name, params) {name, offsetof(st_cuda_driver, field)},
+#define FUNCTION(field, name, params) {#name, offsetof(st_cuda_driver, field)},
     ST_CUDA_FUNCTIONS(FUNCTION)
 #undef FUNCTION
 };

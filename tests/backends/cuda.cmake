@@ -1,0 +1,17 @@
+# The stand-in for NVIDIA's driver; the tests open it by its path, the command finds it through
+# LD_LIBRARY_PATH=<build>/cuda_mock.
+if(SOTTO_CUDA AND SOTTO_SIM AND CMAKE_SYSTEM_NAME STREQUAL Linux)
+  add_library(cuda_mock SHARED backends/cuda_mock.c backends/cuda_mock_run.c)
+  sotto_warnings(cuda_mock)
+  target_include_directories(cuda_mock PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(cuda_mock PRIVATE sotto_static)
+  set_target_properties(cuda_mock PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1 NO_SONAME ON
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/cuda_mock)
+  target_link_options(cuda_mock PRIVATE LINKER:-soname,libcuda.so.1 LINKER:--exclude-libs,ALL)
+  # The same tests as on a real device, which run there when the stand-in is not in the way.
+  foreach(test cuda conformance networks)
+    add_test(NAME backends.cuda_mock_${test} COMMAND test_backends_${test} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(backends.cuda_mock_${test} PROPERTIES SKIP_RETURN_CODE 77
+      ENVIRONMENT "SOTTO_TEST_DEVICE=cuda:0;LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/cuda_mock:$ENV{LD_LIBRARY_PATH}")
+  endforeach()
+endif()

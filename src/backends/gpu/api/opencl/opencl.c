@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/gpu/api/opencl/opencl.h"
+#include "backends/gpu/gpu_backend.h"
 #include "base/alloc.h"
 #include "base/status.h"
 
@@ -422,3 +423,5 @@ const st_gpu_api st_gpu_opencl = {
     .event_seconds = event_seconds,
     .event_free = event_free,
 };
+
+ST_GPU_BACKEND(st_backend_opencl, "opencl", st_gpu_opencl, SOTTO_DEVICE_GPU);

@@ -54,8 +54,9 @@ static void make_options(const st_opencl_device *d, char out[OPTIONS_SIZE])
     const char *const language = d->version >= 30 && (d->real_subgroups || d->caps.has_dot4)   ? "CL3.0"
                                  : d->version >= 20 && d->real_subgroups && !d->intel_sizes ? "CL2.0"
                                                                                             : "CL1.2";
-    snprintf(out, OPTIONS_SIZE, "-cl-std=%s -DSG_SIZE=%d%s%s", language, d->caps.subgroup,
-             d->real_subgroups ? " -DSG_REAL" : "", d->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    snprintf(out, OPTIONS_SIZE, "-cl-std=%s -DSG_SIZE=%d%s%s%s", language, d->caps.subgroup,
+             d->real_subgroups ? " -DSG_REAL" : "", d->caps.is_gpu ? "" : " -DKEEP_LOOPS",
+             d->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
 
 static cl_program from_binary(st_opencl_device *d, const char *options, const st_opencl_key *key)

@@ -25,7 +25,11 @@
 #define GROUP_Y ((int)get_group_id(1))
 #define GROUP_Z ((int)get_group_id(2))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#ifdef KEEP_LOOPS /* a processor has no use for unrolled ones, and its compiler takes eight times as long over them */
+#define UNROLL _Pragma("nounroll")
+#else
 #define UNROLL _Pragma("unroll")
+#endif
 #define CAT(a, b) CAT_(a, b)
 #define CAT_(a, b) a##b
 

@@ -36,22 +36,52 @@ typedef struct sotto_device_info {
 SOTTO_API int sotto_device_count(void);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_device_get(int index, sotto_device_info *out, sotto_error *err);
 
-/* A backend is an ordered queue on a device with its own state (thread pool, scratch). One thread at a time. */
+/* A backend is a set of opened devices, each an ordered queue with its own state (thread pool, scratch), and a placement:
+ * which layers of a model live on which. Devices are counted from 0: accelerators in the order named, and last the CPU,
+ * which takes what the others lack; a backend on the CPU (or the reference) alone has only that. One thread at a time. */
 typedef struct sotto_backend sotto_backend;
 
+typedef enum sotto_split {
+    SOTTO_SPLIT_LAYER = 0, /* layers are shared out over the accelerators */
+    SOTTO_SPLIT_ROW = 1    /* every matrix is, by rows; the rest lives on the main device */
+} sotto_split;
+
+enum { SOTTO_LAYERS_ALL = 0, SOTTO_LAYERS_NONE = -1 };
+
 typedef struct sotto_backend_options {
-    const char *device;    /* "auto" or NULL, or an id of sotto_device_get() */
+    /* NULL or "auto": the fastest device that works, with the CPU as the last. Else an id of sotto_device_get(), or several
+     * with commas between. A named device that is not there or does not work is an error. */
+    const char *device;
     int n_threads;         /* 0 = the cores at hand; 1 .. 1024, of which twice the cores are used at most */
     const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "v4", "vnni", "amx", "neon",
                               "dotprod" */
     sotto_logger logger;
+    const char *main_device;  /* id of the device that computes what belongs to no layer; NULL = the first */
+    int gpu_layers;           /* layers on accelerators: the first so many, 0 = all, negative = none */
+    const char *device_split; /* shares of the accelerators in order, "3,1"; NULL = by free memory */
+    sotto_split split;
+    const char *kv_device; /* id of the device where caches live; NULL = with their layers */
+    bool no_offload;       /* large batches do not leave the device where their weights live */
 } sotto_backend_options;
 
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_open(const sotto_backend_options *options, sotto_backend **out,
                                                           sotto_error *err);
+/* Another backend on the devices of `base`, which outlives it: same placement, own queues, and memory that both read.
+ * n_threads 0 and cpu_level NULL: as the base's. May be called by several threads at once. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_open_like(const sotto_backend *base, int n_threads,
+                                                               const char *cpu_level, sotto_backend **out,
+                                                               sotto_error *err);
 SOTTO_API void sotto_backend_free(sotto_backend *backend);
 /* "cpu v4, 2 threads"; valid as long as the backend. */
 SOTTO_API const char *sotto_backend_description(const sotto_backend *backend);
+SOTTO_API int sotto_backend_device_count(const sotto_backend *backend);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_device(const sotto_backend *backend, int device,
+                                                            sotto_device_info *out, sotto_error *err);
+/* Number of the device where layer i of n lives (the output counts to the last), where its caches do, and where goes what
+ * belongs to no layer. */
+SOTTO_API int sotto_backend_layer_device(const sotto_backend *backend, int layer, int n_layers);
+SOTTO_API int sotto_backend_cache_device(const sotto_backend *backend, int layer, int n_layers);
+SOTTO_API int sotto_backend_main_device(const sotto_backend *backend);
 
 /* The type in which the backend multiplies large float matrices fastest at an error that does not matter for networks
  * trained in f16: SOTTO_I8, SOTTO_BF16 or SOTTO_F32. */
@@ -64,19 +94,26 @@ typedef enum sotto_usage {
     SOTTO_USAGE_CACHE = 1    /* read and written by graphs; zeroed when allocated */
 } sotto_usage;
 
-/* A store is a set of named tensors in buffers of one device. Declare all tensors, ask for the size, allocate, fill.
- * After the last upload a weights store may be read by several backends of the device at once, from any thread. */
+/* A store is a set of named tensors in buffers of the backend's devices. Declare all tensors, ask for the size, allocate,
+ * fill. After the last upload a weights store may be read by several backends of its devices at once, from any thread. */
 typedef struct sotto_store sotto_store;
 
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_create(sotto_backend *backend, sotto_usage usage, sotto_store **out,
                                                           sotto_error *err);
 SOTTO_API void sotto_store_free(sotto_store *store);
+/* On which device the tensors declared next live; at first the main device. */
+SOTTO_API void sotto_store_set_device(sotto_store *store, int device);
 /* Declare. `matrix` says that the tensor is used as the w of sotto_linear or sotto_conv_1d (and get_rows at most), so it
  * may be repacked. Returns NULL only when the store notes a sticky error (bad shape, no memory), reported by allocate. */
 SOTTO_API sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims,
                                         const int64_t *dim, bool matrix);
 /* Bytes that sotto_store_allocate() will take; nothing is allocated before it. */
 SOTTO_API uint64_t sotto_store_bytes(const sotto_store *store);
+/* Of these, the bytes on one device. */
+SOTTO_API uint64_t sotto_store_device_bytes(const sotto_store *store, int device);
+/* True when rows of a matrix of this shape, declared now, would be shared out over several buffers. Such a matrix is good
+ * for sotto_linear and sotto_conv_1d only, not for sotto_get_rows. */
+SOTTO_API bool sotto_store_would_split(const sotto_store *store, sotto_dtype dtype, int n_dims, const int64_t *dim);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err);
 /* Fill rows [row, row + n_rows) (all dimensions above the innermost flattened) from contiguous rows of type `dtype`,
  * which may differ from the tensor's only when both are f32, f16 or bf16, or when the source is of a block type and the
@@ -103,12 +140,17 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_arena_create(sotto_backend *backend
 SOTTO_API void sotto_arena_free(sotto_arena *arena);
 SOTTO_API uint64_t sotto_arena_bytes(const sotto_arena *arena);
 
-/* The plan keeps the graph (takes ownership, also on failure). */
+/* A graph is read, never changed: it may serve several plans. It must live as long as its tensors are named in calls. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_create(sotto_backend *backend, sotto_arena *arena,
+                                                         const sotto_graph *graph, sotto_plan **out, sotto_error *err);
+/* The same, but the plan keeps the graph (takes ownership, also on failure). */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_create_take(sotto_backend *backend, sotto_arena *arena,
                                                               sotto_graph *graph, sotto_plan **out, sotto_error *err);
 SOTTO_API void sotto_plan_free(sotto_plan *plan);
 /* Bytes of activations and of the backend's scratch, known before anything is allocated. */
 SOTTO_API uint64_t sotto_plan_bytes(const sotto_plan *plan);
+/* Of these, the bytes on one device. */
+SOTTO_API uint64_t sotto_plan_device_bytes(const sotto_plan *plan, int device);
 /* Grow the arena to hold the plan (done by the first set or run otherwise). Growing moves other plans' data away. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_allocate(sotto_plan *plan, sotto_error *err);
 /* Copy into an input / out of an output or input; `bytes` counts from byte `offset` of the contiguous tensor. */
@@ -124,16 +166,35 @@ typedef struct sotto_trace_node {
     double seconds;
 } sotto_trace_node;
 
+/* A run of nodes on one device and what was copied for it. */
+typedef struct sotto_trace_split {
+    const char *graph, *device; /* valid during the call */
+    int index, n_nodes, n_copies;
+    uint64_t copied_bytes;
+    double copy_seconds, compute_seconds;
+} sotto_trace_split;
+
 typedef struct sotto_run_options {
     bool (*abort)(void *user); /* asked between nodes and pieces of them, from the calling thread; true stops */
     void *abort_user;
     void (*trace)(void *user, const sotto_trace_node *node); /* called for each node after the run */
     void *trace_user;
+    void (*trace_split)(void *user, const sotto_trace_split *split); /* called for each split after the run */
 } sotto_run_options;
 
 /* Runs and waits. Returns SOTTO_E_ABORTED when abort said so, SOTTO_E_DEVICE or SOTTO_E_MEMORY. options may be NULL. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_run(sotto_plan *plan, const sotto_run_options *options,
                                                       sotto_error *err);
+/* The same without the waiting: devices that work by themselves may not be done yet. Until sotto_plan_wait() the plan's
+ * inputs may be set for the next run; getting an output waits. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_submit(sotto_plan *plan, const sotto_run_options *options,
+                                                         sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_wait(sotto_plan *plan, sotto_error *err);
+/* What the scheduler decided, as text, piece by piece to `write`: where each node is assigned and why, splits, copies, and
+ * memory by device. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_describe(const sotto_plan *plan,
+                                                           void (*write)(void *user, const char *text, size_t n),
+                                                           void *user, sotto_error *err);
 /* The graph in Graphviz's language, piece by piece to `write`. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_dot(const sotto_plan *plan,
                                                       void (*write)(void *user, const char *text, size_t n), void *user,

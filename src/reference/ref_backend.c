@@ -105,6 +105,12 @@ static void describe(void *state, char *out, size_t size)
     snprintf(out, size, "reference, 1 thread");
 }
 
+static st_device_traits traits(void *state)
+{
+    (void)state;
+    return (st_device_traits){.host_memory = true};
+}
+
 /* ---- buffers ---- */
 
 static st_buffer_traits buffer_traits(void *state, st_buffer_usage usage)
@@ -274,6 +280,7 @@ const st_backend_impl st_backend_reference = {
     .open = open_reference,
     .close = close_reference,
     .describe = describe,
+    .traits = traits,
     .buffer_traits = buffer_traits,
     .stored_bytes = stored_bytes,
     .buffer_alloc = buffer_alloc,

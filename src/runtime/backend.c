@@ -1,79 +1,194 @@
-/* backend.c: the registry of compiled-in backends, and opening one of their devices. */
+/* backend.c: opening devices, and what is where among them. */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "runtime/runtime_impl.h"
+#include "runtime/self_test.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/status.h"
-#include "runtime/runtime_impl.h"
-
 enum { MAX_THREADS = 1024 };
 
-#define BACKEND(symbol) extern const st_backend_impl symbol;
-#include "runtime/backends.inc"
-#undef BACKEND
-
-static const st_backend_impl *const backends[] = {
-#define BACKEND(symbol) &symbol,
-#include "runtime/backends.inc"
-#undef BACKEND
-};
-enum { N_BACKENDS = sizeof backends / sizeof *backends };
-
-/* Device `index` counted over all backends of this interface version. */
-static const st_backend_impl *find_index(int index, int *own)
+st_device_traits st_runner_traits(const st_runner *r)
 {
-    for (int b = 0; index >= 0 && b < N_BACKENDS; b++) {
-        if (backends[b]->api_version != ST_BACKEND_API_VERSION)
-            continue;
-        const int n = backends[b]->device_count();
-        if (index < n) {
-            *own = index;
-            return backends[b];
-        }
-        index -= n;
+    return r->impl->traits ? r->impl->traits(r->state) : (st_device_traits){0};
+}
+
+bool st_runner_supports(const st_runner *r, const sotto_tensor *node)
+{
+    return r->impl->can_run ? r->impl->can_run(r->state, node) : r->impl->supports(node);
+}
+
+sotto_status st_runner_sync(st_runner *r, sotto_error *err)
+{
+    if (!r->busy)
+        return SOTTO_OK;
+    r->busy = false;
+    return r->impl->sync ? r->impl->sync(r->state, err) : SOTTO_OK;
+}
+
+int st_backend_space(const sotto_backend *b, int device)
+{
+    return b->host >= 0 && st_runner_traits(&b->device[device]).host_memory ? b->host : device;
+}
+
+int st_backend_device_of(const sotto_backend *b, const st_buffer *buffer)
+{
+    for (int i = 0; i <= b->n_device; i++)
+        if (b->device[i].impl == buffer->impl && b->device[i].index == buffer->device)
+            return i;
+    return -1;
+}
+
+int st_backend_space_of(const sotto_backend *b, const st_buffer *buffer)
+{
+    const int device = st_backend_device_of(b, buffer);
+    if (device >= 0)
+        return st_backend_space(b, device);
+    return buffer->host ? b->host : -1;
+}
+
+/* ---- opening ---- */
+
+static bool is_accelerator_kind(sotto_device_kind kind)
+{
+    return kind == SOTTO_DEVICE_GPU || kind == SOTTO_DEVICE_SIMULATOR;
+}
+
+/* The device itself, tested when it is one that may be broken. */
+static sotto_status open_runner(st_runner *r, const st_device_pick *pick, const sotto_backend_options *o,
+                                sotto_error *err)
+{
+    sotto_device_info info = {0};
+    ST_TRY(pick->impl->device_info(pick->index, &info, err));
+    memset(r, 0, sizeof *r);
+    r->index = pick->index;
+    snprintf(r->id, sizeof r->id, "%s", info.id);
+    ST_TRY(pick->impl->open(pick->index, o, &r->state, err));
+    r->impl = pick->impl;
+    if (!is_accelerator_kind(pick->impl->kind))
+        return SOTTO_OK;
+    const sotto_status status = pick->impl->self_test ? pick->impl->self_test(r->state, err) : st_self_test(r, err);
+    if (status == SOTTO_OK)
+        return SOTTO_OK;
+    r->impl->close(r->state);
+    r->impl = NULL;
+    return st_fail_context(err, status, "%s", info.id);
+}
+
+static void describe(sotto_backend *b)
+{
+    size_t at = 0;
+    for (int i = 0; i < b->n_device && at + 1 < sizeof b->description; i++) {
+        if (i > 0)
+            at += (size_t)snprintf(b->description + at, sizeof b->description - at, "; ");
+        b->device[i].impl->describe(b->device[i].state, b->description + at, sizeof b->description - at);
+        at += strlen(b->description + at);
     }
-    return NULL;
 }
 
-int sotto_device_count(void)
+static sotto_backend *new_backend(int n, const sotto_backend_options *o)
 {
-    int n = 0;
-    for (int b = 0; b < N_BACKENDS; b++)
-        if (backends[b]->api_version == ST_BACKEND_API_VERSION)
-            n += backends[b]->device_count();
-    return n;
+    sotto_backend *b = st_calloc(1, sizeof *b);
+    if (b)
+        b->device = st_calloc((size_t)n + 1, sizeof *b->device);
+    if (!b || !b->device) {
+        st_free(b);
+        return NULL;
+    }
+    b->logger = o->logger;
+    b->n_threads = o->n_threads;
+    b->kv = b->host = -1;
+    snprintf(b->cpu_level, sizeof b->cpu_level, "%s", o->cpu_level ? o->cpu_level : "auto");
+    return b;
 }
 
-sotto_status sotto_device_get(int index, sotto_device_info *out, sotto_error *err)
+/* What is known once all devices are open. */
+static void settle(sotto_backend *b)
 {
-    if (!out)
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_device_get: out is NULL");
-    memset(out, 0, sizeof *out);
-    int own;
-    const st_backend_impl *impl = find_index(index, &own);
-    if (!impl)
-        return st_fail(err, SOTTO_E_NOT_FOUND, "device %d: expected 0 to %d", index, sotto_device_count() - 1);
-    ST_TRY(impl->device_info(own, out, err));
-    out->api_version = impl->api_version;
+    for (int i = b->n_device - 1; i >= 0 && b->host < 0; i--)
+        if (st_runner_traits(&b->device[i]).host_memory)
+            b->host = i;
+    describe(b);
+}
+
+sotto_status st_backend_open_picks(const st_device_pick *picks, int n, const sotto_backend_options *options,
+                                   sotto_backend **out, sotto_error *err)
+{
+    *out = NULL;
+    sotto_backend *b = new_backend(n, options);
+    if (!b)
+        return st_fail_memory(err, sizeof *b, "a backend");
+    sotto_status status = SOTTO_OK;
+    for (int i = 0; i < n && status == SOTTO_OK; i++) {
+        status = open_runner(&b->device[i], &picks[i], options, err);
+        b->n_device += status == SOTTO_OK;
+    }
+    if (status == SOTTO_OK) {
+        settle(b);
+        status = st_backend_set_placement(b, options, err);
+    }
+    if (status != SOTTO_OK) {
+        sotto_backend_free(b);
+        return status;
+    }
+    *out = b;
     return SOTTO_OK;
 }
 
-static sotto_status find_device(const char *id, const st_backend_impl **impl, int *own, sotto_error *err)
+static sotto_status open_like(const sotto_backend *base, sotto_backend *b, const sotto_backend_options *o,
+                              sotto_error *err)
 {
-    const int n = sotto_device_count();
-    const bool any = !id || !*id || strcmp(id, "auto") == 0;
-    char known[256] = "";
-    for (int i = 0; i < n; i++) {
-        sotto_device_info info;
-        ST_TRY(sotto_device_get(i, &info, err));
-        if (any || strcmp(id, info.id) == 0) {
-            *impl = find_index(i, own);
-            return SOTTO_OK;
-        }
-        const size_t at = strlen(known);
-        snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", info.id);
+    for (int i = 0; i < base->n_device; i++) {
+        const st_runner *from = &base->device[i];
+        st_runner *r = &b->device[i];
+        *r = (st_runner){.index = from->index, .share = from->share};
+        memcpy(r->id, from->id, sizeof r->id);
+        if (from->impl->open_sibling)
+            ST_TRY(from->impl->open_sibling(from->state, o, &r->state, err));
+        else
+            ST_TRY(from->impl->open(from->index, o, &r->state, err));
+        r->impl = from->impl;
+        b->n_device++;
     }
-    return st_fail(err, SOTTO_E_NOT_FOUND, "device \"%s\": expected auto or one of %s", any ? "auto" : id, known);
+    b->main = base->main;
+    b->kv = base->kv;
+    b->gpu_layers = base->gpu_layers;
+    b->split = base->split;
+    b->no_offload = base->no_offload;
+    b->is_auto = base->is_auto;
+    settle(b);
+    return SOTTO_OK;
+}
+
+static sotto_status check_threads(int n, sotto_error *err)
+{
+    if (n < 0 || n > MAX_THREADS)
+        return st_fail(err, SOTTO_E_ARGUMENT, "n_threads: %d, expected 0 (all cores) to %d", n, (int)MAX_THREADS);
+    return SOTTO_OK;
+}
+
+sotto_status sotto_backend_open_like(const sotto_backend *base, int n_threads, const char *cpu_level,
+                                     sotto_backend **out, sotto_error *err)
+{
+    if (!base || !out)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_backend_open_like: base or out is NULL");
+    *out = NULL;
+    ST_TRY(check_threads(n_threads, err));
+    const sotto_backend_options o = {.n_threads = n_threads ? n_threads : base->n_threads,
+                                     .cpu_level = cpu_level ? cpu_level : base->cpu_level,
+                                     .logger = base->logger};
+    sotto_backend *b = new_backend(base->n_device, &o);
+    if (!b)
+        return st_fail_memory(err, sizeof *b, "a backend");
+    const sotto_status status = open_like(base, b, &o, err);
+    if (status != SOTTO_OK) {
+        sotto_backend_free(b);
+        return status;
+    }
+    *out = b;
+    return SOTTO_OK;
 }
 
 sotto_status sotto_backend_open(const sotto_backend_options *options, sotto_backend **out, sotto_error *err)
@@ -83,102 +198,64 @@ sotto_status sotto_backend_open(const sotto_backend_options *options, sotto_back
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_backend_open: out is NULL");
     *out = NULL;
     const sotto_backend_options *o = options ? options : &defaults;
-    if (o->n_threads < 0 || o->n_threads > MAX_THREADS)
-        return st_fail(err, SOTTO_E_ARGUMENT, "n_threads: %d, expected 0 (all cores) to %d", o->n_threads,
-                       (int)MAX_THREADS);
-    const st_backend_impl *impl;
-    int own;
-    ST_TRY(find_device(o->device, &impl, &own, err));
-    sotto_backend *b = st_calloc(1, sizeof *b);
-    if (!b)
-        return st_fail_memory(err, sizeof *b, "a backend");
-    const sotto_status status = impl->open(own, o, &b->main.state, err);
-    if (status != SOTTO_OK) {
-        st_free(b);
-        return status;
-    }
-    b->main.impl = impl;
-    b->logger = o->logger;
-    impl->describe(b->main.state, b->description, sizeof b->description);
-    *out = b;
-    return SOTTO_OK;
+    ST_TRY(check_threads(o->n_threads, err));
+    st_device_pick *picks = NULL;
+    int n = 0;
+    if (!o->device || !*o->device || strcmp(o->device, "auto") == 0)
+        return st_backend_open_auto(o, out, err);
+    ST_TRY(st_registry_pick(o->device, &picks, &n, err));
+    const sotto_status status = st_backend_open_picks(picks, n, o, out, err);
+    st_free(picks);
+    return status;
 }
 
-sotto_status st_backend_fallback(sotto_backend *backend, st_runner *out, sotto_error *err)
+sotto_status st_backend_fallback(sotto_backend *b, sotto_error *err)
 {
-    if (!backend->fallback.impl) {
-        const st_backend_impl *last = backends[N_BACKENDS - 1]; /* the reference has every operation */
-        const sotto_backend_options o = {.logger = backend->logger};
-        ST_TRY(last->open(0, &o, &backend->fallback.state, err));
-        backend->fallback.impl = last;
-    }
-    *out = backend->fallback;
-    return SOTTO_OK;
+    st_runner *r = &b->device[b->n_device];
+    if (r->impl)
+        return SOTTO_OK;
+    const sotto_backend_options o = {.logger = b->logger};
+    const st_device_pick pick = {st_registry_last(), 0}; /* the reference has every operation */
+    return open_runner(r, &pick, &o, err);
 }
 
 void sotto_backend_free(sotto_backend *backend)
 {
     if (!backend)
         return;
-    if (backend->fallback.impl)
-        backend->fallback.impl->close(backend->fallback.state);
-    backend->main.impl->close(backend->main.state);
+    for (int i = backend->n_device; i >= 0; i--)
+        if (backend->device[i].impl)
+            backend->device[i].impl->close(backend->device[i].state);
+    st_free(backend->device);
     st_free(backend);
 }
+
+/* ---- asking ---- */
 
 const char *sotto_backend_description(const sotto_backend *backend)
 {
     return backend ? backend->description : "";
 }
 
+int sotto_backend_device_count(const sotto_backend *backend)
+{
+    return backend ? backend->n_device : 0;
+}
+
+sotto_status sotto_backend_device(const sotto_backend *backend, int device, sotto_device_info *out, sotto_error *err)
+{
+    if (!backend || !out || device < 0 || device >= backend->n_device)
+        return st_fail(err, SOTTO_E_ARGUMENT, "device %d of a backend: expected 0 to %d", device,
+                       backend ? backend->n_device - 1 : 0);
+    const st_runner *r = &backend->device[device];
+    memset(out, 0, sizeof *out);
+    ST_TRY(r->impl->device_info(r->index, out, err));
+    out->api_version = r->impl->api_version;
+    return SOTTO_OK;
+}
+
 sotto_dtype sotto_backend_preferred_weights(const sotto_backend *backend)
 {
-    const st_runner *r = backend ? &backend->main : NULL;
+    const st_runner *r = backend ? &backend->device[backend->main] : NULL;
     return r && r->impl->preferred_weights ? r->impl->preferred_weights(r->state) : SOTTO_F32;
-}
-
-sotto_status sotto_arena_create(sotto_backend *backend, sotto_arena **out, sotto_error *err)
-{
-    if (!backend || !out)
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_arena_create: backend or out is NULL");
-    *out = st_calloc(1, sizeof **out);
-    if (!*out)
-        return st_fail_memory(err, sizeof **out, "an arena");
-    (*out)->backend = backend;
-    return SOTTO_OK;
-}
-
-void sotto_arena_free(sotto_arena *arena)
-{
-    if (!arena)
-        return;
-    if (arena->buffer.impl)
-        arena->buffer.impl->buffer_free(&arena->buffer);
-    st_free(arena);
-}
-
-uint64_t sotto_arena_bytes(const sotto_arena *arena)
-{
-    return arena ? arena->buffer.size : 0;
-}
-
-sotto_status st_arena_reserve(sotto_arena *arena, size_t size, sotto_error *err)
-{
-    if (arena->buffer.impl && arena->buffer.size >= size)
-        return SOTTO_OK;
-    const st_runner r = arena->backend->main;
-    const size_t max = r.impl->buffer_traits(r.state, ST_BUFFER_COMPUTE).max_size;
-    if (size > max)
-        return st_fail(err, SOTTO_E_MEMORY, "compute memory: %zu bytes, the device's buffers hold at most %zu", size,
-                       max);
-    st_buffer fresh = {0};
-    if (arena->buffer.impl) { /* freed first: the old contents are not wanted, and both at once may not fit */
-        arena->buffer.impl->buffer_free(&arena->buffer);
-        memset(&arena->buffer, 0, sizeof arena->buffer);
-    }
-    ST_TRY(r.impl->buffer_alloc(r.state, ST_BUFFER_COMPUTE, size > 0 ? size : 1, &fresh, err));
-    fresh.impl = r.impl;
-    fresh.usage = ST_BUFFER_COMPUTE;
-    arena->buffer = fresh;
-    return SOTTO_OK;
 }

@@ -17,6 +17,7 @@ typedef struct st_buffer_traits {
 
 /* What the scheduler asks about an opened device. */
 typedef struct st_device_traits {
+    bool host_memory;     /* its buffers have host addresses, and run reads and writes any other host address as well */
     bool asynchronous;    /* run, set_async, get_async and copy_peer put work into a queue and return; sync waits for it */
     int64_t offload_rows; /* a product of at least so many rows is worth the copying of weights that are at home in the
                              host's memory; 0 = never */
@@ -42,11 +43,12 @@ typedef struct st_exec_hooks {
 
 typedef struct st_backend_impl {
     uint32_t api_version; /* ST_BACKEND_API_VERSION */
-    const char *name;
+    const char *name; /* ids of devices are this, or this and ":number" */
     sotto_device_kind kind;
 
     /* devices */
     int (*device_count)(void);
+    void (*why_none)(char *out, size_t size); /* ? = unknown. Why there are no devices, "libcuda.so.1 is not there" */
     sotto_status (*device_info)(int index, sotto_device_info *out, sotto_error *err);
     /* One device; of the options only n_threads, cpu_level and logger are for the backend. */
     sotto_status (*open)(int index, const sotto_backend_options *options, void **state, sotto_error *err);
@@ -72,7 +74,7 @@ typedef struct st_backend_impl {
                            const void *data, sotto_error *err);
     /* All rows as f32, whatever the layout. */
     sotto_status (*download_f32)(void *state, const sotto_tensor *t, float *out, sotto_error *err);
-    /* Bytes of compute or cache memory, contiguous tensors only. After all that is queued; done when they return. */
+    /* Bytes of any tensor but a matrix of a weights buffer. After all that is queued; done when they return. */
     sotto_status (*set)(void *state, st_buffer *buffer, size_t offset, const void *data, size_t bytes, sotto_error *err);
     sotto_status (*get)(void *state, const st_buffer *buffer, size_t offset, void *out, size_t bytes, sotto_error *err);
     sotto_status (*fill_zero)(void *state, st_buffer *buffer, sotto_error *err);

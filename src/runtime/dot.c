@@ -54,7 +54,7 @@ sotto_status sotto_plan_dot(const sotto_plan *plan, void (*write)(void *user, co
     for (int i = 0; i < g->n_leaf; i++)
         put_node(&s, g->leaf[i], "");
     size_t at = 0;
-    for (int i = 0; i < plan->n_segments; i++)
+    for (int64_t i = 0; i < plan->n_segments; i++)
         for (int k = 0; k < plan->segments[i].exec.n_node; k++, at++)
             put_node(&s, plan->segments[i].exec.node[k], plan->trace[at].backend);
     for (int i = 0; i < g->n_node; i++)

@@ -15,8 +15,17 @@ typedef struct range {
 typedef struct pool {
     range *free;
     int64_t n, cap;
-    size_t total;
+    size_t total, chunk;
 } pool;
+
+/* Where an item begins that may begin at `start`; false when that overflows. */
+static bool fit(const pool *p, size_t start, const st_plan_item *item, size_t *offset)
+{
+    if (!st_align_size(start, item->alignment, offset))
+        return false;
+    const size_t left = p->chunk - *offset % p->chunk;
+    return left >= item->size || st_add_size(*offset, left, offset);
+}
 
 static bool insert(pool *p, int64_t at, size_t offset, size_t size)
 {
@@ -82,7 +91,7 @@ static sotto_status take(pool *p, st_plan_item *item, sotto_error *err)
     size_t best_offset = 0, offset;
     for (int64_t i = 0; i < p->n; i++) {
         const range r = p->free[i];
-        if (!st_align_size(r.offset, item->alignment, &offset) || offset - r.offset > r.size ||
+        if (!fit(p, r.offset, item, &offset) || offset - r.offset > r.size ||
             r.size - (offset - r.offset) < item->size)
             continue;
         if (best < 0 || r.size < p->free[best].size) {
@@ -94,7 +103,7 @@ static sotto_status take(pool *p, st_plan_item *item, sotto_error *err)
         const bool open = p->n > 0 && p->free[p->n - 1].offset + p->free[p->n - 1].size == p->total;
         const size_t start = open ? p->free[p->n - 1].offset : p->total;
         size_t end;
-        if (!st_align_size(start, item->alignment, &offset) || !st_add_size(offset, item->size, &end))
+        if (!fit(p, start, item, &offset) || !st_add_size(offset, item->size, &end))
             return st_fail(err, SOTTO_E_MEMORY, "planner: the total of %zu bytes and %zu more overflows", p->total,
                            item->size);
         if (open)
@@ -161,14 +170,23 @@ static sotto_status place(pool *p, st_plan_item *items, int n_items, bool *gone,
 
 sotto_status st_plan_place(st_plan_item *items, int n_items, size_t *total, sotto_error *err)
 {
+    return st_plan_place_chunked(items, n_items, SIZE_MAX, total, err);
+}
+
+sotto_status st_plan_place_chunked(st_plan_item *items, int n_items, size_t chunk, size_t *total, sotto_error *err)
+{
     *total = 0;
     ST_TRY(check(items, n_items, err));
+    for (int i = 0; i < n_items; i++)
+        if (items[i].size > chunk)
+            return st_fail(err, SOTTO_E_MEMORY, "planner: item %d of %zu bytes: a buffer holds at most %zu", i,
+                           items[i].size, chunk);
     bool *marks = st_calloc(2 * (size_t)n_items + 1, sizeof *marks);
     if (!marks)
         return st_fail_memory(err, 2 * (size_t)n_items, "the planner");
     for (int i = 0; i < n_items; i++)
         items[i].offset = 0;
-    pool p = {0};
+    pool p = {.chunk = chunk};
     const sotto_status status = place(&p, items, n_items, marks, marks + n_items, err);
     st_free(p.free);
     st_free(marks);

@@ -21,5 +21,8 @@ typedef struct st_plan_item {
 /* Sets the offsets and the total size. Items in order of `first`. SOTTO_E_MEMORY when the bookkeeping does not fit or the
  * total overflows, SOTTO_E_ARGUMENT for an item out of order. */
 sotto_status st_plan_place(st_plan_item *items, int n_items, size_t *total, sotto_error *err);
+/* The same in memory that is cut at every multiple of `chunk` bytes, which no item may lie across. Items larger than that are
+ * refused with SOTTO_E_MEMORY; alignments divide the chunk. */
+sotto_status st_plan_place_chunked(st_plan_item *items, int n_items, size_t chunk, size_t *total, sotto_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* store.c: named tensors that outlive graphs. */
+/* store.c: named tensors that outlive graphs, in buffers of one or several devices. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,14 +7,22 @@
 #include "base/status.h"
 #include "runtime/runtime_impl.h"
 
+enum { ROW_STEP = 32 }; /* matrices are cut between rows of such numbers: kernels work in tiles of 32 */
+
+typedef struct store_buffer {
+    st_buffer buffer; /* first: tensors point at it */
+    int device;
+    size_t size; /* declared */
+} store_buffer;
+
 struct sotto_store {
     sotto_backend *backend;
     st_buffer_usage usage;
     st_arena *arena; /* of the tensors */
-    sotto_tensor **tensors;
-    int64_t n, cap;
-    size_t size;
-    st_buffer buffer;
+    int64_t n;       /* tensors */
+    store_buffer **buffers;
+    int64_t n_buffers, cap_buffers;
+    int device; /* of the tensors to come */
     bool allocated;
     sotto_error error; /* first error of declaring */
 };
@@ -33,6 +41,7 @@ sotto_status sotto_store_create(sotto_backend *backend, sotto_usage usage, sotto
     }
     s->backend = backend;
     s->usage = usage == SOTTO_USAGE_WEIGHTS ? ST_BUFFER_WEIGHTS : ST_BUFFER_CACHE;
+    s->device = usage == SOTTO_USAGE_CACHE && backend->kv >= 0 ? backend->kv : backend->main;
     *out = s;
     return SOTTO_OK;
 }
@@ -41,10 +50,13 @@ void sotto_store_free(sotto_store *store)
 {
     if (!store)
         return;
-    if (store->buffer.impl)
-        store->buffer.impl->buffer_free(&store->buffer);
+    for (int64_t i = 0; i < store->n_buffers; i++) {
+        if (store->buffers[i]->buffer.size > 0)
+            store->buffers[i]->buffer.impl->buffer_free(&store->buffers[i]->buffer);
+        st_free(store->buffers[i]);
+    }
+    st_free(store->buffers);
     st_arena_free(store->arena);
-    st_free(store->tensors);
     st_free(store);
 }
 
@@ -53,6 +65,185 @@ static sotto_tensor *refuse(sotto_store *s, sotto_status code, const char *name,
     if (s->error.code == SOTTO_OK)
         (void)st_fail(&s->error, code, "%s: %s", name, why);
     return NULL;
+}
+
+void sotto_store_set_device(sotto_store *store, int device)
+{
+    if (!store)
+        return;
+    if (device >= 0 && device < store->backend->n_device)
+        store->device = device;
+    else
+        (void)refuse(store, SOTTO_E_ARGUMENT, "sotto_store_set_device", "there is no device of this number");
+}
+
+/* ---- declaring ---- */
+
+static store_buffer *new_buffer(sotto_store *s, int device)
+{
+    const st_runner *r = &s->backend->device[device];
+    store_buffer *b = NULL;
+    if (st_grow(&s->buffers, &s->cap_buffers, s->n_buffers + 1, sizeof *s->buffers))
+        b = st_calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->device = device;
+    b->buffer = (st_buffer){.impl = r->impl, .device = r->index, .usage = s->usage};
+    s->buffers[s->n_buffers++] = b;
+    return b;
+}
+
+static size_t stored_bytes(const sotto_store *s, int device, sotto_tensor *t)
+{
+    const st_runner *r = &s->backend->device[device];
+    return r->impl->stored_bytes ? r->impl->stored_bytes(r->state, s->usage, t) : sotto_tensor_bytes(t);
+}
+
+/* Room for a tensor at the end of the device's last buffer, or in a new one. */
+static bool place(sotto_store *s, int device, sotto_tensor *t, const char *name)
+{
+    const st_runner *r = &s->backend->device[device];
+    const st_buffer_traits traits = r->impl->buffer_traits(r->state, s->usage);
+    const size_t bytes = stored_bytes(s, device, t);
+    size_t offset = 0, end = 0;
+    if (bytes > traits.max_size) {
+        char why[128];
+        snprintf(why, sizeof why, "%zu bytes: buffers of %s hold at most %zu", bytes, r->id, traits.max_size);
+        (void)refuse(s, SOTTO_E_MEMORY, name, why);
+        return false;
+    }
+    store_buffer *b = NULL;
+    for (int64_t i = s->n_buffers - 1; i >= 0 && !b; i--)
+        b = s->buffers[i]->device == device ? s->buffers[i] : NULL;
+    if (!b || !st_align_size(b->size, traits.alignment, &offset) || !st_add_size(offset, bytes, &end) ||
+        end > traits.max_size) {
+        b = new_buffer(s, device);
+        offset = 0;
+        end = bytes;
+    }
+    if (!b) {
+        (void)refuse(s, SOTTO_E_MEMORY, name, "no memory");
+        return false;
+    }
+    t->buffer = &b->buffer;
+    t->offset = offset;
+    b->size = end;
+    return true;
+}
+
+static sotto_tensor *declare(sotto_store *s, int device, const char *name, sotto_dtype dtype, int n_dims,
+                             const int64_t *dim, uint32_t flags)
+{
+    sotto_tensor *t = st_arena_alloc(s->arena, sizeof *t);
+    if (!t)
+        return refuse(s, SOTTO_E_MEMORY, name, "no memory");
+    if (!st_tensor_init(t, dtype, n_dims, dim))
+        return refuse(s, SOTTO_E_ARGUMENT, name, "shape or type out of range");
+    t->flags = ST_TENSOR_STORED | flags;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    return place(s, device, t, name) ? t : NULL;
+}
+
+/* ---- matrices in pieces ---- */
+
+/* Rows that one buffer of the device takes of such a matrix, all of them when they fit. */
+static int64_t rows_that_fit(const sotto_store *s, int device, const sotto_tensor *shape, int64_t n_rows)
+{
+    const st_runner *r = &s->backend->device[device];
+    const size_t max = r->impl->buffer_traits(r->state, s->usage).max_size;
+    for (int64_t rows = n_rows;;) {
+        sotto_tensor t = *shape;
+        const int64_t dim[2] = {shape->dim[0], rows};
+        if (!st_tensor_init(&t, shape->dtype, 2, dim))
+            return n_rows;
+        t.flags = shape->flags;
+        if (stored_bytes(s, device, &t) <= max || rows <= ROW_STEP)
+            return rows;
+        rows = (rows / 2 + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
+    }
+}
+
+/* Rows [from, to) that device `d` gets of n. */
+static void share_of(const sotto_store *s, int d, int64_t n, int64_t *from, int64_t *to)
+{
+    const sotto_backend *b = s->backend;
+    const bool by_row = b->split == SOTTO_SPLIT_ROW && b->device[s->device].share > 0;
+    double before = 0;
+    *from = 0;
+    *to = d == s->device ? n : 0;
+    if (!by_row)
+        return;
+    bool last = true;
+    for (int i = 0; i < b->n_device; i++) {
+        before += i < d ? b->device[i].share : 0;
+        last = last && (i <= d || !(b->device[i].share > 0));
+    }
+    const double upto = before + b->device[d].share;
+    *from = (int64_t)(before * (double)n / ROW_STEP + 0.5) * ROW_STEP;
+    *to = last && b->device[d].share > 0 ? n : (int64_t)(upto * (double)n / ROW_STEP + 0.5) * ROW_STEP;
+    *from = *from < n ? *from : n;
+    *to = *to < n ? *to : n;
+}
+
+static int count_pieces(const sotto_store *s, const sotto_tensor *shape)
+{
+    int n = 0;
+    for (int d = 0; d < s->backend->n_device; d++) {
+        int64_t from, to;
+        share_of(s, d, shape->dim[1], &from, &to);
+        if (from < to) {
+            const int64_t step = rows_that_fit(s, d, shape, to - from);
+            n += (int)((to - from + step - 1) / step);
+        }
+    }
+    return n;
+}
+
+/* Shape of a matrix to be; its dims 2 and 3 are 1, or it is no matrix to cut. */
+static bool matrix_shape(const sotto_store *s, sotto_dtype dtype, int n_dims, const int64_t *dim, sotto_tensor *out)
+{
+    if (s->usage != ST_BUFFER_WEIGHTS || !st_tensor_init(out, dtype, n_dims, dim))
+        return false;
+    out->flags = ST_TENSOR_STORED | ST_TENSOR_MATRIX;
+    return out->dim[2] == 1 && out->dim[3] == 1 && out->dim[1] > ROW_STEP && out->dim[0] > 0;
+}
+
+bool sotto_store_would_split(const sotto_store *store, sotto_dtype dtype, int n_dims, const int64_t *dim)
+{
+    sotto_tensor shape;
+    return store && dim && matrix_shape(store, dtype, n_dims, dim, &shape) && count_pieces(store, &shape) > 1;
+}
+
+static sotto_tensor *declare_pieces(sotto_store *s, const char *name, const sotto_tensor *shape, int n)
+{
+    sotto_tensor *t = st_arena_alloc(s->arena, sizeof *t);
+    st_split *split = st_arena_alloc(s->arena, sizeof *split);
+    if (t && split)
+        split->piece = st_arena_alloc(s->arena, (size_t)n * sizeof *split->piece);
+    if (!t || !split || !split->piece)
+        return refuse(s, SOTTO_E_MEMORY, name, "no memory");
+    *t = *shape;
+    t->flags |= ST_TENSOR_SPLIT;
+    t->extra = split;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    for (int d = 0; d < s->backend->n_device; d++) {
+        int64_t from, to;
+        share_of(s, d, shape->dim[1], &from, &to);
+        const int64_t step = from < to ? rows_that_fit(s, d, shape, to - from) : 1;
+        for (int64_t row = from; row < to; row += step) {
+            char piece[ST_NAME_SIZE];
+            snprintf(piece, sizeof piece, "%.40s/%d", name, split->n);
+            const int64_t dim[2] = {shape->dim[0], to - row < step ? to - row : step};
+            split->piece[split->n].row = row;
+            split->piece[split->n].t = declare(s, d, piece, shape->dtype, 2, dim, ST_TENSOR_MATRIX);
+            if (!split->piece[split->n].t)
+                return NULL;
+            split->n++;
+        }
+    }
+    t->buffer = split->piece[0].t->buffer;
+    s->n++;
+    return t;
 }
 
 sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims, const int64_t *dim,
@@ -64,29 +255,48 @@ sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype 
         return refuse(store, SOTTO_E_ARGUMENT, name ? name : "a tensor", "name or shape is NULL");
     if (store->allocated)
         return refuse(store, SOTTO_E_ARGUMENT, name, "declared after the store was allocated");
-    sotto_tensor *t = st_arena_alloc(store->arena, sizeof *t);
-    if (!t || !st_grow(&store->tensors, &store->cap, store->n + 1, sizeof *store->tensors))
-        return refuse(store, SOTTO_E_MEMORY, name, "no memory");
-    if (!st_tensor_init(t, dtype, n_dims, dim))
-        return refuse(store, SOTTO_E_ARGUMENT, name, "shape or type out of range");
-    t->flags = ST_TENSOR_STORED | (matrix && store->usage == ST_BUFFER_WEIGHTS ? ST_TENSOR_MATRIX : 0u);
-    t->buffer = &store->buffer;
-    snprintf(t->name, sizeof t->name, "%s", name);
-    const st_runner r = store->backend->main;
-    const size_t bytes = r.impl->stored_bytes ? r.impl->stored_bytes(r.state, store->usage, t) : sotto_tensor_bytes(t);
-    size_t offset, end;
-    if (!st_align_size(store->size, r.impl->buffer_traits(r.state, store->usage).alignment, &offset) ||
-        !st_add_size(offset, bytes, &end))
-        return refuse(store, SOTTO_E_MEMORY, name, "the store's size overflows");
-    t->offset = offset;
-    store->size = end;
-    store->tensors[store->n++] = t;
+    sotto_tensor shape;
+    if (matrix && matrix_shape(store, dtype, n_dims, dim, &shape)) {
+        const int n = count_pieces(store, &shape);
+        if (n > 1)
+            return declare_pieces(store, name, &shape, n);
+    }
+    sotto_tensor *t = declare(store, store->device, name, dtype, n_dims, dim,
+                              matrix && store->usage == ST_BUFFER_WEIGHTS ? ST_TENSOR_MATRIX : 0u);
+    store->n += t != NULL;
     return t;
 }
 
 uint64_t sotto_store_bytes(const sotto_store *store)
 {
-    return store ? store->size : 0;
+    uint64_t n = 0;
+    for (int64_t i = 0; store && i < store->n_buffers; i++)
+        n += store->buffers[i]->size;
+    return n;
+}
+
+uint64_t sotto_store_device_bytes(const sotto_store *store, int device)
+{
+    uint64_t n = 0;
+    for (int64_t i = 0; store && i < store->n_buffers; i++)
+        n += store->buffers[i]->device == device ? store->buffers[i]->size : 0;
+    return n;
+}
+
+/* ---- memory ---- */
+
+/* More than the device likes works, but slowly. */
+static void warn_about_size(const sotto_store *s)
+{
+    for (int d = 0; d < s->backend->n_device; d++) {
+        const st_runner *r = &s->backend->device[d];
+        const size_t most = r->impl->buffer_traits(r->state, s->usage).recommended;
+        const uint64_t need = sotto_store_device_bytes(s, d);
+        if (most > 0 && need > most)
+            st_log(&s->backend->logger, SOTTO_LOG_WARNING,
+                   "%s: %llu bytes of %s are more than the %zu that the device works well with", r->id,
+                   (unsigned long long)need, s->usage == ST_BUFFER_WEIGHTS ? "weights" : "caches", most);
+    }
 }
 
 sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err)
@@ -97,26 +307,45 @@ sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err)
         return st_fail(err, store->error.code, "%s", store->error.text);
     if (store->allocated)
         return SOTTO_OK;
-    const st_runner r = store->backend->main;
-    const size_t max = r.impl->buffer_traits(r.state, store->usage).max_size;
-    if (store->size > max)
-        return st_fail(err, SOTTO_E_MEMORY, "a store of %zu bytes: the device's buffers hold at most %zu", store->size,
-                       max);
-    ST_TRY(r.impl->buffer_alloc(r.state, store->usage, store->size > 0 ? store->size : 1, &store->buffer, err));
-    store->buffer.impl = r.impl;
-    store->buffer.usage = store->usage;
+    warn_about_size(store);
+    for (int64_t i = 0; i < store->n_buffers; i++) {
+        store_buffer *b = store->buffers[i];
+        st_runner *r = &store->backend->device[b->device];
+        if (b->buffer.size == 0) { /* else kept from a call that failed later */
+            const sotto_status status = st_buffer_allocate(r, store->usage, b->size, &b->buffer, err);
+            if (status != SOTTO_OK)
+                return st_fail_context(err, status, "%s", r->id);
+        }
+        if (store->usage == ST_BUFFER_CACHE)
+            ST_TRY(r->impl->fill_zero(r->state, &b->buffer, err));
+    }
     store->allocated = true;
-    return store->usage == ST_BUFFER_CACHE ? r.impl->fill_zero(r.state, &store->buffer, err) : SOTTO_OK;
+    return SOTTO_OK;
+}
+
+static int device_of(const sotto_store *store, const sotto_tensor *t)
+{
+    for (int64_t i = 0; t && i < store->n_buffers; i++)
+        if (t->buffer == &store->buffers[i]->buffer)
+            return store->buffers[i]->device;
+    return -1;
 }
 
 static bool owns(const sotto_store *store, const sotto_tensor *t)
 {
-    return t && t->buffer == &store->buffer;
+    return device_of(store, t) >= 0 && (t->flags & ST_TENSOR_STORED) && !t->view_of;
 }
 
 static bool is_plain_float(sotto_dtype t)
 {
     return t == SOTTO_F32 || t == SOTTO_F16 || t == SOTTO_BF16;
+}
+
+static sotto_status upload(sotto_store *store, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,
+                           const void *data, sotto_error *err)
+{
+    const st_runner *r = &store->backend->device[device_of(store, t)];
+    return r->impl->upload(r->state, t, row, n_rows, dtype, data, err);
 }
 
 sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,
@@ -133,12 +362,23 @@ sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row
     const bool convertible = (scaled ? from_any : dtype == t->dtype) ||
                              (is_plain_float(dtype) && is_plain_float(t->dtype)) ||
                              (sotto_dtype_block(dtype) > 1 && t->dtype == SOTTO_F32);
-    if (!convertible || (t->dim[0] > 0 && sotto_dtype_row_bytes(dtype, t->dim[0]) == 0))
+    const size_t row_bytes = sotto_dtype_row_bytes(dtype, t->dim[0]);
+    if (!convertible || (t->dim[0] > 0 && row_bytes == 0))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: rows of %s cannot be stored as %s", t->name,
                        sotto_dtype_name(dtype) ? sotto_dtype_name(dtype) : "an unknown type",
                        sotto_dtype_name(t->dtype));
-    const st_runner r = store->backend->main;
-    return r.impl->upload(r.state, t, row, n_rows, dtype, data, err);
+    if (!(t->flags & ST_TENSOR_SPLIT))
+        return upload(store, t, row, n_rows, dtype, data, err);
+    const st_split *split = t->extra;
+    for (int i = 0; i < split->n; i++) {
+        sotto_tensor *piece = split->piece[i].t;
+        const int64_t first = split->piece[i].row, end = first + piece->dim[1];
+        const int64_t from = row > first ? row : first, to = row + n_rows < end ? row + n_rows : end;
+        if (from < to)
+            ST_TRY(upload(store, piece, from - first, to - from, dtype,
+                          (const char *)data + (size_t)(from - row) * row_bytes, err));
+    }
+    return SOTTO_OK;
 }
 
 sotto_status sotto_store_download(sotto_store *store, const sotto_tensor *t, float *out, sotto_error *err)
@@ -146,14 +386,23 @@ sotto_status sotto_store_download(sotto_store *store, const sotto_tensor *t, flo
     if (!store || !store->allocated || !owns(store, t) || !out)
         return st_fail(err, SOTTO_E_ARGUMENT,
                        "download: the store is not allocated, or the tensor is not of it, or out is NULL");
-    const st_runner r = store->backend->main;
-    return r.impl->download_f32(r.state, t, out, err);
+    if (!(t->flags & ST_TENSOR_SPLIT)) {
+        const st_runner *r = &store->backend->device[device_of(store, t)];
+        return r->impl->download_f32(r->state, t, out, err);
+    }
+    const st_split *split = t->extra;
+    for (int i = 0; i < split->n; i++)
+        ST_TRY(sotto_store_download(store, split->piece[i].t, out + split->piece[i].row * t->dim[0], err));
+    return SOTTO_OK;
 }
 
 sotto_status sotto_store_clear(sotto_store *store, sotto_error *err)
 {
     if (!store || !store->allocated || store->usage != ST_BUFFER_CACHE)
         return st_fail(err, SOTTO_E_ARGUMENT, "clear: expected an allocated cache store");
-    const st_runner r = store->backend->main;
-    return r.impl->fill_zero(r.state, &store->buffer, err);
+    for (int64_t i = 0; i < store->n_buffers; i++) {
+        const st_runner *r = &store->backend->device[store->buffers[i]->device];
+        ST_TRY(r->impl->fill_zero(r->state, &store->buffers[i]->buffer, err));
+    }
+    return SOTTO_OK;
 }

@@ -1,85 +1,110 @@
-/* straighten.c: copies of strided sources for operations that the backend has only over contiguous ones. Weights that a
- * backend has packed can be read by nobody else, so such a node must not be lost to another backend over strides. */
+/* straighten.c: copies of strided sources for operations that a device has only over contiguous ones. Weights that a
+ * backend has packed are read by others at great cost only, so such a node must not be lost over strides. */
 #include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/status.h"
 #include "runtime/plan_impl.h"
 
-typedef struct list {
-    sotto_tensor **node;
-    int n;
-} list;
-
 /* Source i may be exchanged for a copy: it is read only, strided and of a type that copies. */
 static bool can_copy(const sotto_tensor *node, int i)
 {
     const sotto_tensor *s = node->src[i];
-    const bool written = (node->op == ST_OP_SET_ROWS && i == 0) || (node->op == ST_OP_COPY && i == 1);
-    return s && !written && !(s->flags & ST_TENSOR_MATRIX) && !st_tensor_is_contiguous(s) &&
+    return s && i != st_written_source(node) && !(s->flags & ST_TENSOR_MATRIX) && !st_tensor_is_contiguous(s) &&
            (s->dtype == SOTTO_F32 || s->dtype == SOTTO_F16 || s->dtype == SOTTO_BF16 || s->dtype == SOTTO_I32);
 }
 
-static sotto_tensor *copy_of(sotto_graph *g, const sotto_tensor *node, sotto_tensor *s)
+static bool make_copy(const sotto_tensor *node, sotto_tensor *s, sotto_tensor *copy)
 {
-    sotto_tensor *copy = st_arena_alloc(g->arena, sizeof *copy);
-    if (!copy || !st_tensor_init(copy, s->dtype, SOTTO_MAX_DIMS, s->dim))
-        return NULL;
+    if (!st_tensor_init(copy, s->dtype, SOTTO_MAX_DIMS, s->dim))
+        return false;
     copy->op = ST_OP_COPY;
     copy->src[0] = s;
     copy->group = node->group;
     snprintf(copy->name, sizeof copy->name, "%.50s (copy)", s->name);
-    return copy;
+    return true;
 }
 
-/* Appends the copies that make the node one that the backend has, if there are such. */
-static bool straighten_node(const st_backend_impl *impl, sotto_graph *g, sotto_tensor *node, list *out)
+bool st_plan_can_run(const st_runner *r, const sotto_tensor *node, bool *straighten)
 {
-    sotto_tensor *old[ST_MAX_SRC];
-    const int before = out->n;
+    *straighten = false;
+    if (st_runner_supports(r, node))
+        return true;
+    sotto_tensor copies[ST_MAX_SRC], straight = *node;
     for (int i = 0; i < ST_MAX_SRC; i++) {
-        old[i] = node->src[i];
         if (!can_copy(node, i))
             continue;
-        node->src[i] = copy_of(g, node, old[i]);
-        if (!node->src[i])
+        if (!make_copy(node, node->src[i], &copies[i]) || !st_runner_supports(r, &copies[i]))
             return false;
-        out->node[out->n++] = node->src[i];
+        straight.src[i] = &copies[i];
+        *straighten = true;
     }
-    if (impl->supports(node))
-        return true;
-    for (int i = 0; i < ST_MAX_SRC; i++)
-        node->src[i] = old[i];
-    out->n = before;
-    return true;
+    return *straighten && st_runner_supports(r, &straight);
+}
+
+static sotto_status grow_lists(sotto_plan *plan, size_t cap, sotto_tensor ***node, int **device, uint8_t **reason,
+                               sotto_error *err)
+{
+    (void)plan;
+    *node = st_calloc(cap, sizeof **node);
+    *device = st_calloc(cap, sizeof **device);
+    *reason = st_calloc(cap, sizeof **reason);
+    if (*node && *device && *reason)
+        return SOTTO_OK;
+    st_free(*node);
+    st_free(*device);
+    st_free(*reason);
+    return st_fail_memory(err, cap * sizeof **node, "the copies of a plan");
 }
 
 sotto_status st_plan_straighten(sotto_plan *plan, sotto_error *err)
 {
-    const st_backend_impl *impl = plan->backend->main.impl;
     sotto_graph *g = plan->graph;
-    int n_odd = 0;
+    size_t n_odd = 0;
     for (int i = 0; i < g->n_node; i++)
-        n_odd += !impl->supports(g->node[i]);
+        n_odd += !st_runner_supports(&plan->backend->device[plan->device[i]], g->node[i]);
     if (n_odd == 0)
         return SOTTO_OK;
-    const size_t cap = (size_t)g->n_node + (size_t)n_odd * ST_MAX_SRC;
-    list out = {.node = st_calloc(cap, sizeof *out.node)};
-    bool good = out.node != NULL;
-    for (int i = 0; good && i < g->n_node; i++) {
-        if (!impl->supports(g->node[i]))
-            good = straighten_node(impl, g, g->node[i], &out);
-        out.node[out.n++] = g->node[i];
+    const size_t cap = (size_t)g->n_node + n_odd * ST_MAX_SRC + 1;
+    sotto_tensor **node;
+    int *device, n = 0;
+    uint8_t *reason;
+    ST_TRY(grow_lists(plan, cap, &node, &device, &reason, err));
+    sotto_status status = SOTTO_OK;
+    for (int i = 0; i < g->n_node && status == SOTTO_OK; i++) {
+        const int d = plan->device[i];
+        const bool odd = !st_runner_supports(&plan->backend->device[d], g->node[i]);
+        for (int k = 0; odd && k < ST_MAX_SRC && status == SOTTO_OK; k++) {
+            sotto_tensor *s = g->node[i]->src[k];
+            if (!can_copy(g->node[i], k))
+                continue;
+            sotto_tensor *copy = st_plan_new_tensor(plan, s->dtype, s->dim, s->name);
+            if (!copy) {
+                status = st_fail_memory(err, sizeof *copy, "the copies of a plan");
+                break;
+            }
+            const size_t offset = copy->offset;
+            (void)make_copy(g->node[i], s, copy);
+            copy->offset = offset;
+            status = st_plan_settle(plan, copy, st_backend_space(plan->backend, d), err);
+            g->node[i]->src[k] = copy;
+            node[n] = copy;
+            device[n] = d;
+            reason[n++] = ST_REASON_NEXT;
+        }
+        node[n] = g->node[i];
+        device[n] = d;
+        reason[n++] = plan->reason[i];
     }
-    if (!good) {
-        st_free(out.node);
-        return st_fail_memory(err, cap * sizeof *out.node, "the copies of a plan");
-    }
-    for (int i = 0; i < out.n; i++)
-        out.node[i]->id = i;
+    for (int i = 0; i < n; i++)
+        node[i]->id = i;
     st_free(g->node);
-    g->node = out.node;
-    g->n_node = out.n;
+    st_free(plan->device);
+    st_free(plan->reason);
+    g->node = node;
+    g->n_node = n;
     g->cap_node = (int)cap;
-    return SOTTO_OK;
+    plan->device = device;
+    plan->reason = reason;
+    return status;
 }

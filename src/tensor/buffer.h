@@ -10,10 +10,10 @@ typedef enum st_buffer_usage { ST_BUFFER_WEIGHTS = 0, ST_BUFFER_CACHE = 1, ST_BU
 
 /* A range of device memory. Shared by the backends of one device that agree on its layout. */
 typedef struct st_buffer {
-    const struct st_backend_impl *impl; /* NULL: not allocated yet */
-    int device;                         /* of impl, counted by it; set by the runtime */
+    const struct st_backend_impl *impl;
+    int device; /* of impl, counted by it; set by the runtime */
     st_buffer_usage usage;
-    size_t size;
+    size_t size;  /* 0 = not allocated yet */
     void *host;   /* address when the memory is the host's, else NULL */
     void *handle; /* the backend's own */
 } st_buffer;

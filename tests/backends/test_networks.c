@@ -149,7 +149,7 @@ static void run(network *w, uint32_t seed, char *out)
     float x[WIDTH * WIDTH];
     static const int32_t rows[N_ROW] = {1, 0, 5, 3, 2, 6};
     ok(sotto_plan_allocate(w->plan, &err), &err);
-    memset(w->arena->buffer.host, 0xff, w->arena->buffer.size);
+    ok(st_arena_poison(w->arena, &err), &err);
     for (int i = 0; i < 2; i++) {
         for (int k = 0; k < WIDTH * WIDTH; k++) {
             seed = seed * 1664525u + 1013904223u;

@@ -304,18 +304,18 @@ static void failures_leave_the_plan_usable(void **state)
     sotto_graph *g = graph();
     sotto_tensor *x = in(g, 8), *y = sotto_softmax(g, sotto_gelu(g, x), NULL, 1);
     sotto_graph_output(g, y, "y");
-    st_ref_inject(b->main.state, ST_REF_PREPARE, 1);
+    st_ref_inject(b->device[0].state, ST_REF_PREPARE, 1);
     sotto_graph *g2 = graph();
     sotto_gelu(g2, in(g2, 4));
     assert_int_equal(sotto_graph_finish(g2, NULL), SOTTO_OK);
     sotto_plan *p;
     assert_int_equal(sotto_plan_create_take(b, a, g2, &p, &err), SOTTO_E_MEMORY);
     p = plan(b, a, g);
-    st_ref_inject(b->main.state, ST_REF_ALLOC, 1);
+    st_ref_inject(b->device[0].state, ST_REF_ALLOC, 1);
     const float data[8] = {0};
     assert_int_equal(sotto_plan_set(p, x, 0, data, sizeof data, &err), SOTTO_E_MEMORY);
     set(p, x, data);
-    st_ref_inject(b->main.state, ST_REF_RUN, 1);
+    st_ref_inject(b->device[0].state, ST_REF_RUN, 1);
     assert_int_equal(sotto_plan_run(p, NULL, &err), SOTTO_E_DEVICE);
     run(p);
     assert_true(first(p, y) == 0.125f);
@@ -377,7 +377,8 @@ static void a_missing_operation_is_run_elsewhere(void **state)
     st_backend_impl less = st_backend_reference;
     less.name = "less";
     less.supports = only_contiguous_linear;
-    b->main.impl = &less;
+    b->device[0].impl = &less;
+    strcpy(b->device[0].id, "less");
     sotto_arena *a = arena_of(b);
     sotto_graph *g = graph();
     const int64_t x_dim[2] = {4, 2}, w_dim[2] = {2, 1};
@@ -409,7 +410,7 @@ static void a_missing_operation_is_run_elsewhere(void **state)
     assert_string_equal(dot + strlen(dot) - 2, "}\n");
     sotto_plan_free(p);
     sotto_arena_free(a);
-    b->main.impl = &st_backend_reference;
+    b->device[0].impl = &st_backend_reference;
     sotto_backend_free(b);
 }
 

@@ -171,11 +171,11 @@ static void failures_of_the_device_come_up(void **state)
     assert_int_equal(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &s, &err), SOTTO_OK);
     const int64_t dim[1] = {4};
     sotto_tensor *t = sotto_store_add(s, "w", SOTTO_F32, 1, dim, false);
-    st_ref_inject(b->main.state, ST_REF_ALLOC, 1);
+    st_ref_inject(b->device[0].state, ST_REF_ALLOC, 1);
     assert_int_equal(sotto_store_allocate(s, &err), SOTTO_E_MEMORY);
     assert_int_equal(sotto_store_allocate(s, &err), SOTTO_OK);
     const float x[4] = {1, 2, 3, 4};
-    st_ref_inject(b->main.state, ST_REF_UPLOAD, 1);
+    st_ref_inject(b->device[0].state, ST_REF_UPLOAD, 1);
     assert_int_equal(sotto_store_upload(s, t, 0, 1, SOTTO_F32, x, &err), SOTTO_E_MEMORY);
     assert_int_equal(sotto_store_upload(s, t, 0, 1, SOTTO_F32, x, &err), SOTTO_OK);
     sotto_store_free(s);

@@ -114,6 +114,12 @@ static sotto_dtype preferred_weights(void *state)
     return st_cpu_level_prefers(((const st_cpu *)state)->kernels.level);
 }
 
+static st_device_traits traits(void *state)
+{
+    (void)state;
+    return (st_device_traits){.host_memory = true};
+}
+
 /* ---- buffers ---- */
 
 static st_buffer_traits buffer_traits(void *state, st_buffer_usage usage)
@@ -320,6 +326,7 @@ const st_backend_impl st_backend_cpu = {
     .close = close_cpu,
     .describe = describe,
     .preferred_weights = preferred_weights,
+    .traits = traits,
     .buffer_traits = buffer_traits,
     .stored_bytes = stored_bytes,
     .buffer_alloc = buffer_alloc,

@@ -1,0 +1,69 @@
+/* registry.c: the compiled-in backends and their devices. */
+#include <string.h>
+
+#include "base/status.h"
+#include "runtime/runtime_impl.h"
+
+#define BACKEND(symbol) extern const st_backend_impl symbol;
+#include "runtime/backends.inc"
+#undef BACKEND
+
+static const st_backend_impl *const backends[] = {
+#define BACKEND(symbol) &symbol,
+#include "runtime/backends.inc"
+#undef BACKEND
+};
+enum { N_BACKENDS = sizeof backends / sizeof *backends };
+
+const st_backend_impl *st_registry_find(int index, int *own)
+{
+    for (int b = 0; index >= 0 && b < N_BACKENDS; b++) {
+        if (backends[b]->api_version != ST_BACKEND_API_VERSION)
+            continue;
+        const int n = backends[b]->device_count();
+        if (index < n) {
+            *own = index;
+            return backends[b];
+        }
+        index -= n;
+    }
+    return NULL;
+}
+
+const st_backend_impl *st_registry_last(void)
+{
+    return backends[N_BACKENDS - 1];
+}
+
+void st_registry_why_none(const char *id, size_t n_id, char *out, size_t size)
+{
+    out[0] = 0;
+    for (int b = 0; b < N_BACKENDS; b++) {
+        const size_t n = strlen(backends[b]->name);
+        if (n <= n_id && memcmp(backends[b]->name, id, n) == 0 && (n == n_id || id[n] == ':') && backends[b]->why_none)
+            backends[b]->why_none(out, size);
+    }
+}
+
+int sotto_device_count(void)
+{
+    int n = 0;
+    for (int b = 0; b < N_BACKENDS; b++)
+        if (backends[b]->api_version == ST_BACKEND_API_VERSION)
+            n += backends[b]->device_count();
+    return n;
+}
+
+sotto_status sotto_device_get(int index, sotto_device_info *out, sotto_error *err)
+{
+    if (!out)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_device_get: out is NULL");
+    memset(out, 0, sizeof *out);
+    int own;
+    const st_backend_impl *impl = st_registry_find(index, &own);
+    if (!impl)
+        return st_fail(err, SOTTO_E_NOT_FOUND, "device %d: expected 0 to %d", index, sotto_device_count() - 1);
+    ST_TRY(impl->device_info(own, out, err));
+    out->api_version = impl->api_version;
+    return SOTTO_OK;
+}

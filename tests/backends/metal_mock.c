@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/metal_mock_impl.h"
 
@@ -880,4 +881,13 @@ EXPORT void *MTLCopyAllDevices(void)
     for (int i = 0; i < 3; i++)
         all->element[all->n++] = hold(&device[i]);
     return all;
+}
+
+/* Programs that do not look at the state still fail when something was wrong or was not given back. */
+__attribute__((destructor)) static void check_at_exit(void)
+{
+    if (metal_mock_state.problem[0] || metal_mock_state.n_alive != 0) {
+        fprintf(stderr, "metal_mock: %d objects alive; %s\n", metal_mock_state.n_alive, metal_mock_state.problem);
+        _exit(3);
+    }
 }

@@ -128,7 +128,39 @@ static struct product_p describe(const sotto_tensor *node, const st_gpu_operand 
     return p;
 }
 
-static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct product_p *p, const st_gpu_operand *x,
+/* The left side in halves, when it is not kept so, into the node's scratch: rows one after another, or for a convolution, whose
+ * rows overlap, what they are cut from. */
+static sotto_status halve_left(st_gpu_builder *b, struct product_p *p, int batch3, st_gpu_operand *x, sotto_error *err)
+{
+    enum { OP_HALF = 9 }; /* of element.krn */
+    const bool whole = p->x_len == NO_LIMIT;
+    const int n_row = whole ? p->m : 1, length = whole ? p->k : p->x_len;
+    const int64_t n = (int64_t)length * n_row * p->batch2 * batch3;
+    if (n > INT32_MAX)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "a product of %lld elements on a GPU: expected at most %d",
+                       (long long)n, INT32_MAX);
+    const struct unary_p u = {.n = (int)n,
+                              .dim = {length, n_row, p->batch2, batch3},
+                              .x_stride = {1, p->x_row, p->x_b2, p->x_b3},
+                              .y_stride = {1, length, length * n_row, length * n_row * p->batch2},
+                              .x_type = p->x_type,
+                              .y_type = SOTTO_F16,
+                              .op = OP_HALF};
+    const st_gpu_arg args[] = {x->at, st_gpu_scratch(b, (size_t)n * 2)};
+    x->at = args[1];
+    p->x_type = SOTTO_F16;
+    p->x_row = whole ? length : p->x_row;
+    p->x_b2 = length * n_row;
+    p->x_b3 = length * n_row * p->batch2;
+    return st_gpu_emit(b, ST_GPU_unary, ((uint32_t)n + 255) / 256, 1, 1, &u, sizeof u, args, 2, err);
+}
+
+static bool is_wide(const struct product_p *p, const st_gpu_operand *x)
+{
+    return by_eight(p->x_row, p->x_first, p->x_len) && by_eight(p->x_b2, p->x_b3, 0) && x->at.offset % 16 == 0;
+}
+
+static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct product_p *p, st_gpu_operand *x,
                          const st_gpu_operand *w, const st_gpu_operand *y, sotto_error *err)
 {
     const st_gpu_caps *caps = &b->gpu->caps;
@@ -147,17 +179,23 @@ static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct pro
         p->r_b2 = residual.stride[2];
         p->r_b3 = residual.stride[3];
     }
-    p->x_wide = by_eight(p->x_row, p->x_first, p->x_len) && by_eight(p->x_b2, p->x_b3, 0) && x->at.offset % 16 == 0;
     p->w_wide = by_eight(p->k, p->w_row, 0) && by_eight(p->w_b2, p->w_b3, 0) && (packed || w->at.offset % 16 == 0);
     int batch3 = (int)node->dim[3];
     flatten(p, &batch3);
     const uint32_t batch = (uint32_t)(p->batch2 * batch3), m = (uint32_t)p->m, n = (uint32_t)p->n;
+    const bool by_units = caps->has_mma && k->has_mma && node->params.compute == SOTTO_COMPUTE_F16 && p->w_wide;
+    const bool few = m <= (by_units ? MOST_ROWS_GEMV : MOST_ROWS_FEW);
+    p->x_wide = is_wide(p, x);
+    if (by_units && !few && (p->x_type != SOTTO_F16 || !p->x_wide)) {
+        ST_TRY(halve_left(b, p, batch3, x, err));
+        p->x_wide = is_wide(p, x);
+    }
+    const bool mma = by_units && p->x_wide;
     const st_gpu_arg args[] = {x->at, w->at, st_gpu_scales_of(node->src[1]), bias.at, residual.at, y->at};
-    const bool mma = caps->has_mma && k->has_mma && node->params.compute == SOTTO_COMPUTE_F16 && p->w_wide;
-    if (m <= (mma ? MOST_ROWS_GEMV : MOST_ROWS_FEW)) {
+    if (few) {
         const uint32_t rows = m == 1 ? 1 : m <= 4 ? 4 : 8, columns = 128 / (uint32_t)caps->subgroup;
-        const st_gpu_kernel few = rows == 1 ? k->gemv : rows == 4 ? k->gemv4 : k->gemv8;
-        return st_gpu_emit(b, few, (n + columns - 1) / columns, (m + rows - 1) / rows, batch, p, sizeof *p, args, 6,
+        const st_gpu_kernel kernel = rows == 1 ? k->gemv : rows == 4 ? k->gemv4 : k->gemv8;
+        return st_gpu_emit(b, kernel, (n + columns - 1) / columns, (m + rows - 1) / rows, batch, p, sizeof *p, args, 6,
                            err);
     }
     const uint32_t big = ((m + BIG_TILE - 1) / BIG_TILE) * ((n + BIG_TILE - 1) / BIG_TILE) * batch;
@@ -172,8 +210,8 @@ static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct pro
 
 static sotto_status emit_linear(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
-    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
-                         y = st_gpu_operand_of(b, node);
+    st_gpu_operand x = st_gpu_operand_of(b, node->src[0]);
+    const st_gpu_operand w = st_gpu_operand_of(b, node->src[1]), y = st_gpu_operand_of(b, node);
     struct product_p p = describe(node, &x, &w, &y);
     p.w_row = w.dim[0];
     return emit(b, node, &p, &x, &w, &y, err);
@@ -181,8 +219,8 @@ static sotto_status emit_linear(st_gpu_builder *b, const sotto_tensor *node, sot
 
 static sotto_status emit_conv(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
-    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
-                         y = st_gpu_operand_of(b, node);
+    st_gpu_operand x = st_gpu_operand_of(b, node->src[0]);
+    const st_gpu_operand w = st_gpu_operand_of(b, node->src[1]), y = st_gpu_operand_of(b, node);
     struct product_p p = describe(node, &x, &w, &y);
     const int stride = node->params.i[1], pad = node->params.i[2], channels = x.dim[0];
     p.w_row = w.dim[0];
@@ -194,8 +232,8 @@ static sotto_status emit_conv(st_gpu_builder *b, const sotto_tensor *node, sotto
 
 static sotto_status emit_matmul(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
-    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
-                         y = st_gpu_operand_of(b, node);
+    st_gpu_operand x = st_gpu_operand_of(b, node->src[0]);
+    const st_gpu_operand w = st_gpu_operand_of(b, node->src[1]), y = st_gpu_operand_of(b, node);
     struct product_p p = describe(node, &x, &w, &y);
     p.w_b2 = w.dim[2] > 1 ? w.stride[2] : 0;
     p.w_b3 = w.dim[3] > 1 ? w.stride[3] : 0;

@@ -317,6 +317,12 @@ FN void copy16_async(void *to, const void *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 #define COPY16_ASYNC(to, from) copy16_async(to, from)
+FN void copy16_or_zero(void *to, const void *from, int valid)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
+}
+#define COPY16_OR_ZERO(to, from, valid) copy16_or_zero(to, from, valid)
 #define ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define ASYNC_WAIT(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
 #else

@@ -275,5 +275,7 @@ FN void tile_c_to_a(thread tile_a &a, thread tile_c &c)
 
 /* No asynchronous copies: the bytes are there after the BARRIER(). */
 #define COPY16_ASYNC(to, from) (*(threadgroup uint4 *)(to) = *(device const uint4 *)(from))
+#define COPY16_OR_ZERO(to, from, valid) \
+    (*(threadgroup uint4 *)(to) = (valid) ? *(device const uint4 *)(from) : uint4(0))
 #define ASYNC_COMMIT()
 #define ASYNC_WAIT(n)

@@ -126,6 +126,13 @@ typedef struct uint2_t {
 #define LDBF(p, i) st_bf16_to_f32((p)[i])
 #define STBF(p, i, v) ((p)[i] = st_f32_to_bf16(v))
 #define COPY16_ASYNC(to, from) st_sim_copy16((to), (from), __FILE__, __LINE__)
+#define COPY16_OR_ZERO(to, from, valid)     \
+    do {                                    \
+        if (valid)                          \
+            COPY16_ASYNC((to), (from));     \
+        else                                \
+            STORE_ZEROS8(to);               \
+    } while (0)
 #define ASYNC_COMMIT() ((void)st_sim_self()->batch++)
 #define ASYNC_WAIT(n) st_sim_copy_wait(n)
 

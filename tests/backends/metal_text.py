@@ -34,7 +34,7 @@ MISTAKES = [
     ("a function that Metal lacks", "element.krn", "erf_(x", "erf(x", "undeclared identifier 'erf'"),
     ("writing to what is only read", "element.krn", "const float v = load_any(b,",
      "a[0] = 0; const float v = load_any(b,", "read-only variable"),
-    ("a field that the parameters lack", "rows.krn", "p.has_weight", "p.has_wait", "no member named 'has_wait'"),
+    ("a field that the parameters lack", "element.krn", "p.op,", "p.opp,", "no member named 'opp'"),
 ]
 
 

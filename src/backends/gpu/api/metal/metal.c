@@ -19,6 +19,7 @@ enum {
     MAX_GROUP = 1024,
     LANES = 32,
     CAPTURE_TO_FILE = 2,
+    UNITS = 16,      /* Metal does not tell; 8 to 80 are sold */
     MIN_LAUNCHES = 8 /* of a command buffer */
 };
 
@@ -98,6 +99,7 @@ static void read_caps(const st_objc *o, mtl_id device, int index, st_gpu_caps *o
     out->alignment = 256;
     out->local_bytes = mtl_max_group_memory(o, device);
     out->max_group = MAX_GROUP;
+    out->n_units = UNITS;
     out->subgroup = LANES;
     out->has_mma = true;
     out->is_gpu = true;

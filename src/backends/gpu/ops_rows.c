@@ -20,6 +20,15 @@ static uint32_t n_rows(const st_gpu_operand *x)
     return (uint32_t)x->dim[1] * (uint32_t)x->dim[2] * (uint32_t)x->dim[3];
 }
 
+/* Four elements at once may be read from any of its rows that begins a multiple of four into it. */
+static bool is_wide(const st_gpu_operand *o)
+{
+    bool wide = o->at.offset % 16 == 0 && o->stride[0] == 1 && o->dim[0] % 4 == 0;
+    for (int a = 1; a < 4; a++)
+        wide = wide && (o->dim[a] == 1 || o->stride[a] % 4 == 0);
+    return wide;
+}
+
 static bool always(const sotto_tensor *node)
 {
     (void)node;
@@ -31,7 +40,7 @@ static sotto_status emit_layer_norm(st_gpu_builder *b, const sotto_tensor *node,
     const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
                          bias = st_gpu_operand_of(b, node->src[2]), y = st_gpu_operand_of(b, node);
     struct rows_p p = rows_of(&x, &y);
-    p.has_weight = p.has_bias = 1;
+    p.wide = is_wide(&x) && is_wide(&w) && is_wide(&bias) && is_wide(&y) && x.dtype == SOTTO_F32;
     p.a = node->params.f[0];
     const st_gpu_arg args[] = {x.at, w.at, bias.at, y.at};
     return st_gpu_emit(b, ST_GPU_layer_norm, n_rows(&x), 1, 1, &p, sizeof p, args, 4, err);
@@ -42,7 +51,7 @@ static sotto_status emit_rms_norm(st_gpu_builder *b, const sotto_tensor *node, s
     const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
                          y = st_gpu_operand_of(b, node);
     struct rows_p p = rows_of(&x, &y);
-    p.has_weight = 1;
+    p.wide = is_wide(&x) && is_wide(&w) && is_wide(&y) && x.dtype == SOTTO_F32;
     p.a = node->params.f[0];
     const st_gpu_arg args[] = {x.at, w.at, y.at};
     return st_gpu_emit(b, ST_GPU_rms_norm, n_rows(&x), 1, 1, &p, sizeof p, args, 3, err);

@@ -22,8 +22,9 @@ struct binary_p {
 struct rows_p {
     int n, dim1, dim2; /* elements of a row */
     int x_stride[4], y_stride[4], m_stride[4]; /* m: the mask of softmax; its strides are 0 where it broadcasts */
-    int x_type, y_type, m_type, has_weight, has_bias, has_mask;
-    float a; /* eps, or the scale of softmax */
+    int x_type, y_type, m_type, has_mask;
+    int wide; /* of norms: x is f32, y f32 or f16, and all may be read and written four elements at a time */
+    float a;  /* eps, or the scale of softmax */
 };
 
 /* One group a row of n elements, as rows_p: its k largest go to y and, y_stride[1] behind, their indices. */

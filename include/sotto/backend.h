@@ -82,6 +82,10 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_device(const sotto_backend 
 SOTTO_API int sotto_backend_layer_device(const sotto_backend *backend, int layer, int n_layers);
 SOTTO_API int sotto_backend_cache_device(const sotto_backend *backend, int layer, int n_layers);
 SOTTO_API int sotto_backend_main_device(const sotto_backend *backend);
+/* True when the device was left to the library, which may then go on with fewer layers on it. */
+SOTTO_API bool sotto_backend_is_auto(const sotto_backend *backend);
+/* Another number of layers on accelerators, as in the options; before anything is declared. */
+SOTTO_API void sotto_backend_set_layers(sotto_backend *backend, int gpu_layers);
 
 /* The type in which the backend multiplies large float matrices fastest at an error that does not matter for networks
  * trained in f16: SOTTO_I8, SOTTO_BF16 or SOTTO_F32. */

@@ -28,10 +28,10 @@ static sotto_status unknown(const char *id, size_t n_id, sotto_error *err)
 static sotto_status find(const char *id, size_t n_id, st_device_pick *out, sotto_error *err)
 {
     const int n = sotto_device_count();
-    for (int i = 0; i < n; i++) {
-        sotto_device_info info;
-        if (sotto_device_get(i, &info, NULL) == SOTTO_OK && strlen(info.id) == n_id &&
-            memcmp(info.id, id, n_id) == 0) {
+    for (int i = 0; i < n && n_id < sizeof((sotto_device_info *)0)->id; i++) {
+        sotto_device_info info; /* "cuda" is "cuda:0" */
+        if (sotto_device_get(i, &info, NULL) == SOTTO_OK && n_id > 0 && memcmp(info.id, id, n_id) == 0 &&
+            (!info.id[n_id] || strcmp(info.id + n_id, ":0") == 0)) {
             out->impl = st_registry_find(i, &out->index);
             return SOTTO_OK;
         }
@@ -159,7 +159,9 @@ static sotto_status named(const sotto_backend *b, const char *option, const char
     char known[256] = "";
     for (int i = 0; i < b->n_device; i++) {
         const size_t at = strlen(known);
-        if (strcmp(b->device[i].id, id) == 0) {
+        const size_t n = strlen(id);
+        if (strcmp(b->device[i].id, id) == 0 ||
+            (strncmp(b->device[i].id, id, n) == 0 && strcmp(b->device[i].id + n, ":0") == 0)) {
             *out = i;
             return SOTTO_OK;
         }
@@ -261,6 +263,20 @@ int sotto_backend_layer_device(const sotto_backend *b, int layer, int n_layers)
 int sotto_backend_cache_device(const sotto_backend *b, int layer, int n_layers)
 {
     return b && b->kv >= 0 ? b->kv : sotto_backend_layer_device(b, layer, n_layers);
+}
+
+bool sotto_backend_is_auto(const sotto_backend *b)
+{
+    return b && b->is_auto;
+}
+
+void sotto_backend_set_layers(sotto_backend *b, int gpu_layers)
+{
+    if (!b)
+        return;
+    b->gpu_layers = gpu_layers;
+    if (gpu_layers < 0)
+        b->main = b->n_device - 1;
 }
 
 int sotto_backend_main_device(const sotto_backend *b)

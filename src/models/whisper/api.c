@@ -175,12 +175,7 @@ static st_window_source window_source(sotto_whisper_session *s)
 static sotto_status create(sotto_whisper_session *s, const sotto_whisper_session_options *o, sotto_error *err)
 {
     const sotto_whisper_model *m = s->model;
-    sotto_backend_options b = m->backend_options;
-    if (o->n_threads != 0)
-        b.n_threads = o->n_threads;
-    if (o->cpu_level)
-        b.cpu_level = o->cpu_level;
-    ST_TRY(sotto_backend_open(&b, &s->backend, err));
+    ST_TRY(sotto_backend_open_like(m->backend, o->n_threads, o->cpu_level, &s->backend, err));
     ST_TRY(sotto_arena_create(s->backend, &s->arena, err));
     ST_TRY(st_frontend_create(m, s->backend, s->arena, &s->frontend, err));
     ST_TRY(st_net_create(m, s->backend, s->arena, o->max_sequences, &s->net, err));

@@ -165,9 +165,8 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
     out->n_kv = row_input(g, "n_kv", n_rows);
     out->cross_base = row_input(g, "cross_base", n_rows);
     out->cross_n = row_input(g, "cross_n", n_rows);
-    sotto_tensor *embedding = use(&b, m->embedding);
     sotto_tensor *x =
-        sotto_add(g, sotto_get_rows(g, embedding, out->token), sotto_get_rows(g, use(&b, m->text_pos), out->position));
+        sotto_add(g, sotto_get_rows(g, use(&b, m->lookup), out->token), sotto_get_rows(g, use(&b, m->text_pos), out->position));
     for (int i = 0; i < m->h.n_text_layer; i++)
         x = decoder_layer(&b, x, &m->decoder[i], caches, i, out);
     out->want = NULL;
@@ -176,7 +175,7 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
         x = sotto_get_rows(g, x, out->want);
     }
     x = norm(&b, x, m->decoder_ln_w, m->decoder_ln_b);
-    out->logits = sotto_linear(g, x, embedding, NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
+    out->logits = sotto_linear(g, x, use(&b, m->embedding), NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
     sotto_graph_output(g, out->logits, "logits");
     return sotto_graph_finish(g, err);
 }

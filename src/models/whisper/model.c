@@ -24,6 +24,7 @@ enum { MAX_PARTS = 3, PART_NAME = 96 };
 typedef struct weight {
     sotto_tensor **out;
     weight_kind kind;
+    int device;
     int n_parts;
     char part[MAX_PARTS][PART_NAME];
     int64_t rows, n; /* of one part */
@@ -34,6 +35,8 @@ typedef struct loader {
     sotto_whisper_model *m;
     weight *list;
     int64_t count, cap;
+    int device; /* of the weights that are listed next */
+    bool own_lookup; /* the embedding is in pieces, so a whole one is kept on the CPU */
     bool no_memory;
 } loader;
 
@@ -47,6 +50,7 @@ static weight *add(loader *l, sotto_tensor **out, weight_kind kind, int64_t rows
     memset(w, 0, sizeof *w);
     w->out = out;
     w->kind = kind;
+    w->device = l->device;
     w->rows = rows;
     w->n = n;
     return w;
@@ -107,11 +111,18 @@ static void add_fused(loader *l, sotto_tensor **w, sotto_tensor **b, int64_t d, 
     }
 }
 
+/* What is listed next lives with layer i, counted from the encoder's first to the decoder's last. */
+static void go_to_layer(loader *l, int i)
+{
+    l->device = sotto_backend_layer_device(l->m->backend, i, st_whisper_layers(l->m));
+}
+
 static void add_layers(loader *l, st_layer_weights *layers, int n_layers, int64_t d, const char *side, bool cross)
 {
     static const char *const qkv[] = {"query", "key", "value"};
     for (int i = 0; i < n_layers; i++) {
         st_layer_weights *w = &layers[i];
+        go_to_layer(l, cross ? l->m->h.n_audio_layer + i : i);
         char p[PART_NAME], q[PART_NAME];
         snprintf(p, sizeof p, "%s.blocks.%d.", side, i);
         add_norm(l, &w->self.ln_w, &w->self.ln_b, d, p, "attn_ln");
@@ -135,6 +146,7 @@ static sotto_status list_weights(loader *l, sotto_error *err)
 {
     sotto_whisper_model *m = l->m;
     const int64_t d = m->h.n_audio_state;
+    go_to_layer(l, 0);
     add_one(l, &m->conv1_w, WEIGHT_CONV, d, 3 * m->h.n_mels, "encoder.conv1", ".weight");
     add_one(l, &m->conv1_b, WEIGHT_VECTOR, 1, d, "encoder.conv1", ".bias");
     add_one(l, &m->conv2_w, WEIGHT_CONV, d, 3 * d, "encoder.conv2", ".weight");
@@ -142,7 +154,11 @@ static sotto_status list_weights(loader *l, sotto_error *err)
     add_one(l, &m->audio_pos, WEIGHT_TABLE, m->h.n_audio_ctx, d, "encoder", ".positional_embedding");
     add_layers(l, m->encoder, m->h.n_audio_layer, d, "encoder", false);
     add_norm(l, &m->encoder_ln_w, &m->encoder_ln_b, d, "encoder.", "ln_post");
+    go_to_layer(l, st_whisper_layers(m) - 1);
     add_one(l, &m->embedding, WEIGHT_MATRIX, m->h.n_vocab, d, "decoder.token_embedding", ".weight");
+    l->device = sotto_backend_device_count(m->backend) - 1;
+    add_one(l, &m->lookup, WEIGHT_MATRIX, m->h.n_vocab, d, "decoder.token_embedding", ".weight");
+    go_to_layer(l, m->h.n_audio_layer);
     add_one(l, &m->text_pos, WEIGHT_TABLE, m->h.n_text_ctx, d, "decoder", ".positional_embedding");
     add_layers(l, m->decoder, m->h.n_text_layer, d, "decoder", true);
     add_norm(l, &m->decoder_ln_w, &m->decoder_ln_b, d, "decoder.", "ln");
@@ -231,6 +247,15 @@ static sotto_status declare(loader *l, const weight *w, sotto_error *err)
     const bool vector = w->kind == WEIGHT_VECTOR;
     const int64_t dim[2] = {vector ? w->n * w->n_parts : w->n, w->rows * w->n_parts};
     const bool matrix = w->kind == WEIGHT_MATRIX || w->kind == WEIGHT_CONV;
+    if (w->out == &l->m->embedding) {
+        sotto_store_set_device(l->m->store, w->device);
+        l->own_lookup = sotto_store_would_split(l->m->store, dtype, 2, dim);
+    }
+    if (w->out == &l->m->lookup && !l->own_lookup) {
+        *w->out = l->m->embedding;
+        return SOTTO_OK;
+    }
+    sotto_store_set_device(l->m->store, w->device);
     *w->out = sotto_store_add(l->m->store, w->part[0], dtype, vector ? 1 : 2, dim, matrix);
     return SOTTO_OK;
 }
@@ -287,6 +312,8 @@ static sotto_status upload_matrix_part(loader *l, const weight *w, int i, float 
 static sotto_status upload(loader *l, const weight *w, float *scratch, int64_t scratch_floats, sotto_error *err)
 {
     sotto_model_tensor t;
+    if (w->out == &l->m->lookup && !l->own_lookup)
+        return SOTTO_OK;
     if (w->kind == WEIGHT_MATRIX || w->kind == WEIGHT_CONV) {
         for (int i = 0; i < w->n_parts; i++) {
             ST_TRY(upload_matrix_part(l, w, i, scratch, scratch_floats, err));
@@ -339,6 +366,7 @@ static sotto_status upload_front_end(loader *l, float *scratch, sotto_error *err
 static sotto_status load_weights(loader *l, sotto_error *err)
 {
     sotto_whisper_model *m = l->m;
+    l->count = 0;
     ST_TRY(list_weights(l, err));
     ST_TRY(sotto_store_create(m->backend, SOTTO_USAGE_WEIGHTS, &m->store, err));
     declare_front_end(m);
@@ -378,28 +406,44 @@ static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sot
     return st_fail(err, SOTTO_E_ARGUMENT, "compute type \"%s\" is unknown, expected auto, f32, f16, bf16 or int8", name);
 }
 
+/* When the library chose the device and its memory does not do, fewer layers go there, in the end none. */
+static sotto_status load_what_fits(loader *l, const sotto_whisper_model_options *options, sotto_error *err)
+{
+    sotto_whisper_model *m = l->m;
+    const int all = st_whisper_layers(m);
+    int layers = options->backend.gpu_layers;
+    layers = layers == SOTTO_LAYERS_ALL || layers > all ? all : layers;
+    for (;;) {
+        const sotto_status status = load_weights(l, err);
+        const bool may = sotto_backend_is_auto(m->backend) && sotto_backend_device_count(m->backend) > 1;
+        if (status != SOTTO_E_MEMORY || !may || layers < 0)
+            return status;
+        layers = layers > 1 ? layers * 3 / 4 : SOTTO_LAYERS_NONE;
+        if (layers > 0)
+            st_log(&options->backend.logger, SOTTO_LOG_WARNING, "%s: trying %d of %d layers on the device",
+                   err ? err->text : "no memory", layers, all);
+        else
+            st_log(&options->backend.logger, SOTTO_LOG_WARNING, "%s: computing on the CPU",
+                   err ? err->text : "no memory");
+        sotto_store_free(m->store);
+        m->store = NULL;
+        sotto_backend_set_layers(m->backend, layers);
+    }
+}
+
 static sotto_status load(loader *l, const sotto_whisper_model_options *options, sotto_error *err)
 {
     sotto_whisper_model *m = l->m;
     ST_TRY(st_hparams_read(l->file, &m->h, err));
     snprintf(m->format, sizeof m->format, "%s", sotto_model_file_format(l->file));
     ST_TRY(st_vocab_create(l->file, m->h.n_vocab, &m->vocab, err));
-    m->backend_options = options->backend;
-    if (options->backend.device) {
-        snprintf(m->device, sizeof m->device, "%s", options->backend.device);
-        m->backend_options.device = m->device;
-    }
-    if (options->backend.cpu_level) {
-        snprintf(m->cpu_level, sizeof m->cpu_level, "%s", options->backend.cpu_level);
-        m->backend_options.cpu_level = m->cpu_level;
-    }
-    ST_TRY(sotto_backend_open(&m->backend_options, &m->backend, err));
+    ST_TRY(sotto_backend_open(&options->backend, &m->backend, err));
     ST_TRY(choose_compute(m, options->compute, err));
     m->encoder = st_calloc((size_t)m->h.n_audio_layer, sizeof *m->encoder);
     m->decoder = st_calloc((size_t)m->h.n_text_layer, sizeof *m->decoder);
     if (!m->encoder || !m->decoder)
         return st_fail_memory(err, sizeof *m->encoder * (size_t)m->h.n_audio_layer, "the list of layers");
-    return load_weights(l, err);
+    return load_what_fits(l, options, err);
 }
 
 sotto_status st_whisper_model_load(const sotto_model_file *file, const sotto_whisper_model_options *options,

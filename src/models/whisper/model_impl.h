@@ -37,9 +37,8 @@ typedef struct st_layer_weights {
 struct sotto_whisper_model {
     st_hparams h;
     st_vocab *vocab;
-    sotto_backend *backend; /* loads weights; sessions open their own on the same device */
-    sotto_backend_options backend_options;
-    char device[32], cpu_level[16], format[16];
+    sotto_backend *backend; /* loads weights; sessions open their own on the same devices */
+    char format[16];
     sotto_dtype compute; /* of large products: SOTTO_F32, SOTTO_BF16 or SOTTO_I8 */
     sotto_store *store;
     double load_seconds;
@@ -53,11 +52,18 @@ struct sotto_whisper_model {
     st_layer_weights *encoder;
     sotto_tensor *encoder_ln_w, *encoder_ln_b;
     /* decoder */
-    sotto_tensor *embedding; /* [n_vocab, D], also the output projection */
+    sotto_tensor *embedding; /* [n_vocab, D]: the output projection */
+    sotto_tensor *lookup;    /* the same for looking tokens up, on the CPU when the projection is in pieces; else that */
     sotto_tensor *text_pos;  /* [n_text_ctx, D] */
     st_layer_weights *decoder;
     sotto_tensor *decoder_ln_w, *decoder_ln_b;
 };
+
+/* Layers as backends count them: those of the encoder, then those of the decoder. */
+static inline int st_whisper_layers(const sotto_whisper_model *m)
+{
+    return m->h.n_audio_layer + m->h.n_text_layer;
+}
 
 /* Takes over nothing: file may be freed after. */
 sotto_status st_whisper_model_load(const sotto_model_file *file, const sotto_whisper_model_options *options,

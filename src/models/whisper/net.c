@@ -65,6 +65,8 @@ static sotto_status create_cache(st_net *net, const char *what, const int64_t di
     const sotto_dtype dtype = net->m->compute == SOTTO_F32 || net->m->compute == SOTTO_F16 ? SOTTO_F16 : SOTTO_BF16;
     for (int i = 0; i < net->m->h.n_text_layer; i++) {
         char name[64];
+        sotto_store_set_device(*store, sotto_backend_cache_device(net->backend, net->m->h.n_audio_layer + i,
+                                                                  st_whisper_layers(net->m)));
         snprintf(name, sizeof name, "%s_k.%d", what, i);
         k[i] = sotto_store_add(*store, name, dtype, 3, dim, false);
         snprintf(name, sizeof name, "%s_v.%d", what, i);

@@ -87,7 +87,7 @@ def check_system(layer, name):
     stem = name[:-2] if name.endswith(".h") else name
     if stem in STANDARD:
         return True
-    if SIMD.match(name):
+    if SIMD.match(name) or name == "metal_stdlib":  # the latter in the text that Metal compiles
         return layer == "backends"
     if FFMPEG.match(name):
         return layer in FFMPEG_LAYERS

@@ -173,23 +173,26 @@ FN float wg_max_of(float x, threadgroup float *scratch, int lid, int n)
 #define P_(P) constant P &p [[buffer(0)]]
 #define B_(T, b, i) device T *b [[buffer(i)]]
 #define IDS_ uint3 group_ [[threadgroup_position_in_grid]], uint lid_ [[thread_index_in_threadgroup]]
-#define BODY_(G) { enum { group_items = G };
+#define BODY_(G) \
+    {            \
+        enum { group_items = G };
 #define KERNEL1(name, G, P, A, a) HEAD_(G) name(P_(P), B_(A, a, 1), IDS_) BODY_(G)
 #define KERNEL2(name, G, P, A, a, B, b) HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), IDS_) BODY_(G)
-#define KERNEL3(name, G, P, A, a, B, b, C, c) \
-    HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), IDS_) BODY_(G)
+#define KERNEL3(name, G, P, A, a, B, b, C, c) HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), IDS_) BODY_(G)
 #define KERNEL4(name, G, P, A, a, B, b, C, c, D, d) \
     HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), B_(D, d, 4), IDS_) BODY_(G)
 #define KERNEL5(name, G, P, A, a, B, b, C, c, D, d, E, e) \
     HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), B_(D, d, 4), B_(E, e, 5), IDS_) BODY_(G)
 #define KERNEL6(name, G, P, A, a, B, b, C, c, D, d, E, e, F, f) \
     HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), B_(D, d, 4), B_(E, e, 5), B_(F, f, 6), IDS_) BODY_(G)
-#define KERNEL7(name, G, P, A, a, B, b, C, c, D, d, E, e, F, f, H, h) \
-    HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), B_(D, d, 4), B_(E, e, 5), B_(F, f, 6), B_(H, h, 7), \
-                  IDS_) BODY_(G)
-#define KERNEL8(name, G, P, A, a, B, b, C, c, D, d, E, e, F, f, H, h, I, i) \
-    HEAD_(G) name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), B_(D, d, 4), B_(E, e, 5), B_(F, f, 6), B_(H, h, 7), \
-                  B_(I, i, 8), IDS_) BODY_(G)
+#define KERNEL7(name, G, P, A, a, B, b, C, c, D, d, E, e, F, f, H, h)                                            \
+    HEAD_(G)                                                                                                     \
+    name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), B_(D, d, 4), B_(E, e, 5), B_(F, f, 6), B_(H, h, 7), IDS_) \
+        BODY_(G)
+#define KERNEL8(name, G, P, A, a, B, b, C, c, D, d, E, e, F, f, H, h, I, i)                                \
+    HEAD_(G)                                                                                               \
+    name(P_(P), B_(A, a, 1), B_(B, b, 2), B_(C, c, 3), B_(D, d, 4), B_(E, e, 5), B_(F, f, 6), B_(H, h, 7), \
+         B_(I, i, 8), IDS_) BODY_(G)
 #define KERNEL_END }
 
 /* A tile is 2 x 2 of Metal's matrices, [row][k], [k][column] and [row][column]. Of such a matrix a lane holds two neighbours
@@ -206,9 +209,9 @@ struct tile_c {
 #define TILE_DEPTH 16
 #define TILE_STAGES 2
 #define TILE_N 8
-#define TILE_C(c, i) ((c).m[(i) >> 1 & 1][(i) >> 2].thread_elements()[(i) & 1])
+#define TILE_C(c, i) ((c).m[(i) >> 1 & 1][(i) >> 2].thread_elements()[1 & (i)])
 #define TILE_ROW(lane, i) (((lane) >> 1 & 3) + ((lane) >> 4) * 4 + ((i) >> 1 & 1) * 8)
-#define TILE_COL(lane, i) (((lane) & 1) * 2 + ((lane) >> 3 & 1) * 4 + ((i) >> 2) * 8 + ((i) & 1))
+#define TILE_COL(lane, i) ((1 & (lane)) * 2 + ((lane) >> 3 & 1) * 4 + ((i) >> 2) * 8 + (1 & (i)))
 
 FN ushort f_half_limited(float v)
 {

@@ -52,9 +52,16 @@ static walk walk_of(const st_gpu_operand *shape, const st_gpu_operand *const *o,
     return w;
 }
 
-static uint32_t groups(int n)
+/* Four neighbours may be read of operand s at once wherever a row of four begins. */
+static bool is_wide(const walk *w, int s, const st_gpu_operand *o)
 {
-    return ((uint32_t)n + ITEMS - 1) / ITEMS;
+    return o->at.offset % 16 == 0 && w->dim[0] % 4 == 0 && w->stride[s][0] == 1 && w->stride[s][1] % 4 == 0 &&
+           w->stride[s][2] % 4 == 0 && w->stride[s][3] % 4 == 0;
+}
+
+static uint32_t groups(int n, int wide)
+{
+    return ((uint32_t)n / (wide ? 4 : 1) + ITEMS - 1) / ITEMS;
 }
 
 static sotto_status emit_map(st_gpu_builder *b, const st_gpu_operand *x, const st_gpu_operand *y, unary_op op, float a,
@@ -65,8 +72,9 @@ static sotto_status emit_map(st_gpu_builder *b, const st_gpu_operand *x, const s
     memcpy(p.dim, w.dim, sizeof p.dim);
     memcpy(p.x_stride, w.stride[0], sizeof p.x_stride);
     memcpy(p.y_stride, w.stride[1], sizeof p.y_stride);
+    p.wide = is_wide(&w, 0, x) && is_wide(&w, 1, y);
     const st_gpu_arg args[] = {x->at, y->at};
-    return st_gpu_emit(b, ST_GPU_unary, groups(w.n), 1, 1, &p, sizeof p, args, 2, err);
+    return st_gpu_emit(b, ST_GPU_unary, groups(w.n, p.wide), 1, 1, &p, sizeof p, args, 2, err);
 }
 
 static sotto_status emit_unary(st_gpu_builder *b, const sotto_tensor *node, unary_op op, sotto_error *err)
@@ -85,8 +93,9 @@ static sotto_status emit_binary(st_gpu_builder *b, const sotto_tensor *node, bin
     memcpy(p.a_stride, w.stride[0], sizeof p.a_stride);
     memcpy(p.b_stride, w.stride[1], sizeof p.b_stride);
     memcpy(p.y_stride, w.stride[2], sizeof p.y_stride);
+    p.wide = is_wide(&w, 0, &u) && (is_wide(&w, 1, &v) || w.stride[1][0] == 0) && is_wide(&w, 2, &y);
     const st_gpu_arg args[] = {u.at, v.at, y.at};
-    return st_gpu_emit(b, ST_GPU_binary, groups(w.n), 1, 1, &p, sizeof p, args, 3, err);
+    return st_gpu_emit(b, ST_GPU_binary, groups(w.n, p.wide), 1, 1, &p, sizeof p, args, 3, err);
 }
 
 static bool always(const sotto_tensor *node)

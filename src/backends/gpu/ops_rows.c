@@ -40,7 +40,7 @@ static sotto_status emit_layer_norm(st_gpu_builder *b, const sotto_tensor *node,
     const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
                          bias = st_gpu_operand_of(b, node->src[2]), y = st_gpu_operand_of(b, node);
     struct rows_p p = rows_of(&x, &y);
-    p.wide = is_wide(&x) && is_wide(&w) && is_wide(&bias) && is_wide(&y) && x.dtype == SOTTO_F32;
+    p.wide = is_wide(&x) && is_wide(&w) && is_wide(&bias) && is_wide(&y);
     p.a = node->params.f[0];
     const st_gpu_arg args[] = {x.at, w.at, bias.at, y.at};
     return st_gpu_emit(b, ST_GPU_layer_norm, n_rows(&x), 1, 1, &p, sizeof p, args, 4, err);
@@ -51,7 +51,7 @@ static sotto_status emit_rms_norm(st_gpu_builder *b, const sotto_tensor *node, s
     const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), w = st_gpu_operand_of(b, node->src[1]),
                          y = st_gpu_operand_of(b, node);
     struct rows_p p = rows_of(&x, &y);
-    p.wide = is_wide(&x) && is_wide(&w) && is_wide(&y) && x.dtype == SOTTO_F32;
+    p.wide = is_wide(&x) && is_wide(&w) && is_wide(&y);
     p.a = node->params.f[0];
     const st_gpu_arg args[] = {x.at, w.at, y.at};
     return st_gpu_emit(b, ST_GPU_rms_norm, n_rows(&x), 1, 1, &p, sizeof p, args, 3, err);

@@ -6,7 +6,8 @@ struct unary_p {
     int n; /* elements */
     int dim[4], x_stride[4], y_stride[4];
     int x_type, y_type;
-    int op; /* enum of element.krn */
+    int wide; /* an item has four neighbours, which may be read and written at once */
+    int op;   /* enum of element.krn */
     float a, b;
 };
 
@@ -15,6 +16,7 @@ struct binary_p {
     int n;
     int dim[4], a_stride[4], b_stride[4], y_stride[4];
     int a_type, b_type, y_type;
+    int wide; /* as above; of b also one element for all four, when its stride is 0 */
     int op;
 };
 
@@ -23,7 +25,7 @@ struct rows_p {
     int n, dim1, dim2; /* elements of a row */
     int x_stride[4], y_stride[4], m_stride[4]; /* m: the mask of softmax; its strides are 0 where it broadcasts */
     int x_type, y_type, m_type, has_mask;
-    int wide; /* of norms: x is f32, y f32 or f16, and all may be read and written four elements at a time */
+    int wide; /* of norms: all may be read and written four elements at a time */
     float a;  /* eps, or the scale of softmax */
 };
 

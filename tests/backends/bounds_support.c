@@ -8,6 +8,7 @@
 
 #define U 0x1p-24
 #define U_BF16 0x1p-8
+#define U_F16 0x1p-11
 
 /* Error of the activation itself plus what it makes of an error of its argument (slope up to 1.13). */
 static double activation_bound(int act, double x, double error)
@@ -30,27 +31,37 @@ static double product_bound(double k, double magnitude)
     return 1.2 * (k + 8) * U * magnitude;
 }
 
-/* What rounding the left side may change: weights of bf16 may meet numbers rounded to bf16. */
+static double half(double x)
+{
+    return st_f16_to_f32(st_f32_to_f16((float)x));
+}
+
+/* What rounding the operands may change: weights of bf16 may meet numbers rounded to bf16; under f16 both sides may be. */
 static double rounding(const sotto_tensor *node, double left, double right)
 {
+    if (node->params.compute == SOTTO_COMPUTE_F16)
+        return fabs(left * right - half(left) * half(right));
     const bool may = node->params.compute == SOTTO_COMPUTE_BF16 && node->src[1]->dtype == SOTTO_BF16;
     return may ? fabs((left - (double)st_bf16_to_f32(st_f32_to_bf16((float)left))) * right) : 0;
 }
 
-/* With weights of i8 all find the same integers; only what follows the sum is rounded. */
-static double i8_bound(const float *left, const float *right, int64_t k, double bias)
+/* With weights of i8 all find the same integers; only what follows the sum is rounded. Those who do not bring the left side
+ * to bytes differ by half a step of it from those who do. */
+static double i8_bound(const float *left, const float *right, int64_t k, double bias, bool whole_left)
 {
-    double low = 0, high = 0, magnitude = 0;
+    double low = 0, high = 0, magnitude = 0, steps = 0;
     for (int64_t i = 0; i < k; i++) {
         low = fmin(low, left[i]);
         high = fmax(high, left[i]);
     }
-    for (int64_t i = 0; i < k; i++)
+    for (int64_t i = 0; i < k; i++) {
         magnitude += (fabs(left[i]) + (high - low) / 255) * fabs(right[i]);
-    return 4 * U * (magnitude + fabs(bias));
+        steps += (high - low) / 255 * fabs(right[i]);
+    }
+    return 4 * U * (magnitude + fabs(bias)) + (whole_left ? 0.5001 * steps + product_bound((double)k, magnitude) : 0);
 }
 
-static void bound_linear(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+static void bound_product(const sotto_tensor *node, float *const *src, const float *y, bool whole_left, double *bound)
 {
     const sotto_tensor *x = node->src[0], *w = node->src[1];
     const bool conv = node->op == ST_OP_CONV_1D, matmul = node->op == ST_OP_MATMUL;
@@ -77,7 +88,7 @@ static void bound_linear(const sotto_tensor *node, float *const *src, const floa
                     }
                     double error = product_bound((double)k, magnitude) + rounded;
                     if (w->dtype == SOTTO_I8)
-                        error = i8_bound(left, right, k, src[2] ? src[2][o] : 0);
+                        error = i8_bound(left, right, k, src[2] ? src[2][o] : 0, whole_left) + rounded;
                     bound[at] = activation_bound(node->params.act, sum, error);
                     if (!matmul && src[3])
                         bound[at] += U * (fabs(y[at]) + fabs(src[3][at]));
@@ -122,10 +133,16 @@ static void bound_softmax(const sotto_tensor *node, float *const *src, const flo
     }
 }
 
-/* One row of one head: q, and for each key its k and v rows; fills d bounds. In bf16 queries, keys, values, scores (in
- * steps of 1/128 of log 2) and probabilities are rounded; what that does to a score becomes a factor of its weight. */
+static void bound_linear(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    bound_product(node, src, y, false, bound);
+}
+
+/* One row of one head: q, and for each key its k and v rows; fills d bounds. `unit` is 0, or half a step of the numbers
+ * that queries, keys, values, scores and probabilities are rounded to; what that does to a score becomes a factor of its
+ * weight. In bf16 scores have steps of 1/128 of log 2; in f16 small probabilities have steps of 2^-24. */
 static void attention_bound(const float *q, const float *k, const float *v, int64_t step, const int32_t *keys,
-                            int64_t n, int64_t d, double scale, bool bf16, double *bound)
+                            int64_t n, int64_t d, double scale, double unit, double *bound)
 {
     double top = -INFINITY, s_max = 0, sum = 0;
     double *p = malloc((size_t)n * sizeof *p + 1);
@@ -146,8 +163,10 @@ static void attention_bound(const float *q, const float *k, const float *v, int6
         for (int64_t j = 0; j < n; j++)
             magnitude += p[j] / sum * fabs(v[keys[j] * step + e]);
         bound[e] = 2 * U * (2 * ((double)d + 8) * s_max + (double)n + 32) * magnitude;
-        if (bf16)
-            bound[e] += (2 * expm1(2 * U_BF16 * s_max + U_BF16) + 3 * U_BF16) * magnitude;
+        if (unit > 0)
+            bound[e] += (2 * expm1(2 * unit * s_max + unit) + 3 * unit) * magnitude;
+        for (int64_t j = 0; unit == U_F16 && j < n; j++)
+            bound[e] += 0x1p-25 / sum * fabs(v[keys[j] * step + e]);
     }
     free(p);
 }
@@ -156,6 +175,9 @@ static void bound_attention(const sotto_tensor *node, float *const *src, const f
 {
     (void)y;
     const sotto_tensor *q = node->src[0], *k = node->src[1]; /* [b, n, h, d] */
+    const double unit = node->params.compute == SOTTO_COMPUTE_BF16  ? U_BF16
+                        : node->params.compute == SOTTO_COMPUTE_F16 ? U_F16
+                                                                    : 0;
     const int64_t d = q->dim[0], h = q->dim[1], n_q = q->dim[2], h_kv = k->dim[1], n_k = k->dim[2];
     int32_t *keys = malloc((size_t)n_k * sizeof *keys + 1);
     for (int64_t j = 0; j < n_k; j++)
@@ -165,7 +187,7 @@ static void bound_attention(const sotto_tensor *node, float *const *src, const f
         const int64_t seen = node->params.i[0] ? n_k - n_q + i + 1 : n_k;
         const int64_t kv = (b * n_k * h_kv + hi / (h / h_kv)) * d;
         attention_bound(src[0] + row * d, src[1] + kv, src[2] + kv, h_kv * d, keys, seen < 0 ? 0 : seen, d,
-                        node->params.f[0], node->params.compute == SOTTO_COMPUTE_BF16, bound + row * d);
+                        node->params.f[0], unit, bound + row * d);
     }
     free(keys);
 }
@@ -191,7 +213,7 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
             const int64_t c = index ? (int64_t)src[3][base * index->dim[0] + j] : base + j;
             keys[j] = (int32_t)(c < 0 ? 0 : c >= n_cell ? n_cell - 1 : c);
         }
-        attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0], bf16,
+        attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0], bf16 ? U_BF16 : 0,
                         bound + at * d);
     }
     free(keys);
@@ -283,10 +305,13 @@ static bound_fn *const bounds[ST_OP_COUNT] = {
     [ST_OP_ROPE] = bound_rope,           [ST_OP_CONV_2D] = bound_conv_2d,
 };
 
-bool bound_of(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+bool bound_of(const sotto_tensor *node, float *const *src, const float *y, bool whole_left, double *bound)
 {
     if (!bounds[node->op])
         return false;
-    bounds[node->op](node, src, y, bound);
+    if (whole_left && bounds[node->op] == bound_linear)
+        bound_product(node, src, y, true, bound);
+    else
+        bounds[node->op](node, src, y, bound);
     return true;
 }

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "backends/scene_support.h"
+
 const sotto_dtype weight_types[N_WEIGHT_TYPES] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q4_0,
                                                   SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0};
 
@@ -42,4 +44,5 @@ void on_every_device(case_fn *run)
         }
     }
     sotto_backend_free(ref);
+    scene_forget();
 }

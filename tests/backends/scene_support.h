@@ -69,8 +69,9 @@ sotto_tensor *scene_cache(scene *s, sotto_dtype dtype, int64_t width, int64_t n_
 uint32_t scene_random(scene *s);
 float scene_number(scene *s);
 
-/* Builds, plans, fills all compute memory with NaN, sets the data and runs. Fails the cmocka test on any error. */
-void scene_run(scene *s, sotto_backend *b, build_fn *build, const variant *v, uint64_t seed, bool probing);
+/* Builds, plans, fills all compute memory with NaN, sets the data and runs. Fails the cmocka test on any error; false when a
+ * tensor is too large for a buffer of the device. */
+bool scene_run(scene *s, sotto_backend *b, build_fn *build, const variant *v, uint64_t seed, bool probing);
 /* The compared tensor's bytes after a run; free() it. */
 void *scene_result(scene *s);
 /* Source i of the node as contiguous f32 (NULL when absent); free() it. */
@@ -80,9 +81,16 @@ void scene_end(scene *s);
 /* Runs on b and on ref and compares: i32 and copied bits exactly, f32 within the op's bound. */
 void scene_compare(sotto_backend *b, sotto_backend *ref, const char *what, build_fn *build, const variant *v);
 
+/* What the reference said is kept for the other devices; call this when no other device comes. */
+void scene_forget(void);
+
 uint64_t scene_seed(void); /* of the whole program: SOTTO_TEST_SEED or the time; printed once */
 
-/* Bound on the error of each element of the node's result, from its sources as contiguous f32; false: bits must agree. */
-bool bound_of(const sotto_tensor *node, float *const *src, const float *y, double *bound);
+/* For each device, operation and type: how many cases ran there, and how many nodes went to another one. */
+void scene_print_coverage(void);
+
+/* Bound on the error of each element of the node's result, from its sources as contiguous f32; false: bits must agree.
+ * whole_left: the device does not bring what meets i8 to bytes. */
+bool bound_of(const sotto_tensor *node, float *const *src, const float *y, bool whole_left, double *bound);
 
 #endif

@@ -398,8 +398,8 @@ static void convolutions_on(sotto_backend *b, sotto_backend *ref)
 
 static void rows_on(sotto_backend *b, sotto_backend *ref)
 {
-    static const int64_t dims[][4] = {{1, 1, 1, 1},  {2, 3, 1, 1}, {16, 5, 2, 1}, {31, 4, 1, 3},  {384, 7, 1, 1},
-                                      {77, 3, 2, 2}, {2, 0, 1, 1}, {0, 3, 1, 1},  {1026, 2, 1, 1}};
+    static const int64_t dims[][4] = {{1, 1, 1, 1},  {2, 3, 1, 1}, {16, 5, 2, 1}, {31, 4, 1, 3},   {384, 7, 1, 1},
+                                      {77, 3, 2, 2}, {2, 0, 1, 1}, {0, 3, 1, 1},  {1026, 2, 1, 1}, {2100, 2, 1, 1}};
     for (int i = 0; i < COUNT(dims); i++)
         for (int how = 0; how < 3; how++) {
             variant v = {.how = (layout)how, .dim = {dims[i][0], dims[i][1], dims[i][2], dims[i][3]}, .spread = 4};
@@ -495,7 +495,7 @@ static void moves_on(sotto_backend *b, sotto_backend *ref)
                              .dtype = plain[t],
                              .dim = {dims[i][0], dims[i][1], dims[i][2], dims[i][3]},
                              .spread = 300};
-                scene_compare(b, ref, "copy", build_copy_strided, &v);
+                scene_compare(b, ref, "copy, strided", build_copy_strided, &v);
                 for (int to = 0; to < 4; to++) {
                     v.extra = (int)plain[to];
                     scene_compare(b, ref, "copy", build_copy, &v);
@@ -631,6 +631,66 @@ static void cells_on(sotto_backend *b, sotto_backend *ref)
     }
 }
 
+/* Products and attention in halves where the device has matrix units: whole and ragged tiles, of both sizes. */
+static void halves_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t rows[] = {9, 16, 31, 64, 65, 128, 130, 200}, columns[] = {8, 64, 65, 127, 128, 200};
+    static const int64_t depths[] = {32, 64, 96, 256, 8, 40, 33};
+    for (int t = 0; t < N_WEIGHT_TYPES; t++)
+        for (int i = 0; i < 12; i++) {
+            const bool blocks = sotto_dtype_block(weight_types[t]) > 1;
+            const variant v = {.how = (layout)(i % 3),
+                               .dtype = weight_types[t],
+                               .matrix = i % 5 != 3,
+                               .act = i % 4,
+                               .bias = i % 2,
+                               .residual = i % 3 > 0,
+                               .extra = i % 4 == 0,
+                               .dim = {depths[(i * 5 + t) % (blocks ? 4 : COUNT(depths))],
+                                       rows[(i * 3 + t) % COUNT(rows)], 1 + i % 7 / 6, 1},
+                               .n = columns[(i + t) % COUNT(columns)],
+                               .compute = SOTTO_COMPUTE_F16};
+            scene_compare(b, ref, "linear in halves", build_linear, &v);
+        }
+    for (int i = 0; i < 8; i++) {
+        const variant linear = {.how = (layout)(i % 3),
+                                .dtype = SOTTO_I8,
+                                .matrix = true,
+                                .bias = i % 2,
+                                .dim = {depths[i % COUNT(depths)], rows[i], 1, 1},
+                                .n = columns[i % COUNT(columns)],
+                                .compute = SOTTO_COMPUTE_F16};
+        scene_compare(b, ref, "linear in halves", build_linear, &linear);
+        const variant conv = {.dtype = float_types[i % 3],
+                              .matrix = true,
+                              .act = i % 3,
+                              .bias = i % 2,
+                              .dim = {i % 2 ? 80 : 8, rows[i], 1, 1},
+                              .n = columns[i % COUNT(columns)],
+                              .extra = 1 + i / 2 % 2,
+                              .compute = SOTTO_COMPUTE_F16};
+        scene_compare(b, ref, "conv_1d in halves", build_conv, &conv);
+    }
+    static const int64_t lengths[] = {1, 15, 16, 31, 63, 64, 65, 130};
+    for (int i = 0; i < 32; i++) {
+        const int64_t n_k = lengths[i % 8], n_q = i % 3 == 0 ? n_k : lengths[i / 3 % 8];
+        variant v = {.how = (layout)(i % 3),
+                     .compute = SOTTO_COMPUTE_F16,
+                     .dim = {i % 2 ? 128 : 64, i % 3 == 1 ? 4 : 2, n_q, 1 + (i % 6 == 0)},
+                     .n = n_k,
+                     .extra = (i % 4 == 1 ? 1 : 2) * (i % 5 < 2 ? -1 : 1)};
+        scene_compare(b, ref, "attention in halves", build_attention, &v);
+        v.spread = 3;
+        scene_compare(b, ref, "attention in halves, sharp", build_attention, &v);
+    }
+}
+
+static void test_halves(void **state)
+{
+    (void)state;
+    on_every_device(halves_on);
+}
+
 static void test_products(void **state)
 {
     (void)state;
@@ -716,7 +776,7 @@ static const variant shared_case = {.how = SLICED,
                                     .matrix = true,
                                     .act = SOTTO_ACT_GELU,
                                     .bias = true,
-                                    .dim = {256, 70, 1, 1},
+                                    .dim = {256, 50, 1, 1}, /* less than a megabyte */
                                     .n = 200};
 
 /* No cmocka calls but on failure: this runs in threads. */
@@ -726,7 +786,10 @@ static void work(void *arg)
     sotto_backend *b = open_or_null(w->device, NULL, 2);
     for (int i = 0; b && i < 20; i++) {
         scene s;
-        scene_run(&s, b, build_linear, &shared_case, 42, false);
+        if (!scene_run(&s, b, build_linear, &shared_case, 42, false)) {
+            scene_end(&s);
+            break;
+        }
         void *out = scene_result(&s);
         if (w->out && memcmp(w->out, out, w->bytes) != 0)
             w->bytes = 0;
@@ -778,9 +841,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_cells),
         cmocka_unit_test(test_two_at_once),
+        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_narrow_products),
         cmocka_unit_test(test_narrow_attention),
         cmocka_unit_test(test_i8_storage),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    scene_print_coverage();
+    return failed;
 }

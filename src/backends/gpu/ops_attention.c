@@ -62,19 +62,25 @@ static sotto_status emit_attention(st_gpu_builder *b, const sotto_tensor *node, 
     return st_gpu_emit(b, kernel, blocks, (uint32_t)p.h, (uint32_t)q.dim[3], &p, sizeof p, args, 4, err);
 }
 
+/* Eight elements at a time are read at addresses that are multiples of theirs, also when they are kept in halves. */
+static bool eights_begin(const sotto_tensor *t)
+{
+    return !t->view_of || t->view_offset % (8 * sotto_dtype_bytes(t->dtype)) == 0;
+}
+
 static bool supports_cache(const sotto_tensor *node)
 {
     const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
     const size_t element = sotto_dtype_bytes(k->dtype);
     return st_tensor_is_contiguous(node) && f32_heads(q) && q->dim[0] <= CACHE_MOST_D && q->dim[0] % 8 == 0 &&
-           k->stride[0] == element && v->stride[0] == element;
+           k->stride[0] == element && v->stride[0] == element && eights_begin(q) && eights_begin(k) && eights_begin(v);
 }
 
 /* Parts that the keys of a row are cut into, so that few rows keep the whole device at work. */
 static int parts_of(const st_gpu_caps *caps, const struct cache_p *p)
 {
     const int most_keys = p->has_index ? p->max_kv : p->n_cell;
-    if (!caps->is_gpu || most_keys <= WHOLE_KEYS)
+    if (most_keys <= WHOLE_KEYS)
         return 1;
     const int by_work = 2 * caps->n_units / (p->n_row * p->h), by_keys = most_keys / PART_KEYS;
     const int n = by_work < by_keys ? by_work : by_keys;

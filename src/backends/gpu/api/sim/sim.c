@@ -43,7 +43,7 @@ static sotto_status device_caps(int index, st_gpu_caps *out, sotto_error *err)
                          .local_bytes = s->local_bytes,
                          .max_group = ST_SIM_MAX_GROUP,
                          .subgroup = s->subgroup,
-                         .n_units = 1,
+                         .n_units = s->has_mma ? 4 : 32, /* so that tiles of both sizes are chosen, and caches are cut */
                          .has_mma = s->has_mma && s->subgroup == 32,
                          .unified = s->unified};
     snprintf(out->id, sizeof out->id, "sim:%d", index);

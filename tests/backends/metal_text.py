@@ -32,8 +32,8 @@ MISTAKES = [
     ("a group's array in a helper", "types.krn", "    if (type == T_F32)\n        return",
      "    LOCAL(float, z, 4);\n    if (type == T_F32)\n        return", "local address space"),
     ("a function that Metal lacks", "element.krn", "erf_(x", "erf(x", "undeclared identifier 'erf'"),
-    ("writing to what is only read", "element.krn", "const float v = load_any(b,",
-     "a[0] = 0; const float v = load_any(b,", "read-only variable"),
+    ("writing to what is only read", "element.krn", "store_any(y, p.y_type, to,", "store_any(x, p.y_type, to,",
+     "no matching function"),
     ("a field that the parameters lack", "element.krn", "p.op,", "p.opp,", "no member named 'opp'"),
 ]
 

@@ -36,6 +36,13 @@ typedef struct sotto_device_info {
 SOTTO_API int sotto_device_count(void);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_device_get(int index, sotto_device_info *out, sotto_error *err);
 
+/* Calls row() for every operation and each type of number (of its weights, its cache or its data) that it may meet: whether
+ * the device has it. What it lacks is computed elsewhere. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_device_ops(int index,
+                                                        void (*row)(void *user, const char *op, sotto_dtype dtype,
+                                                                    bool has),
+                                                        void *user, sotto_error *err);
+
 /* A backend is a set of opened devices, each an ordered queue with its own state (thread pool, scratch), and a placement:
  * which layers of a model live on which. Devices are counted from 0: accelerators in the order named, and last the CPU,
  * which takes what the others lack; a backend on the CPU (or the reference) alone has only that. One thread at a time. */

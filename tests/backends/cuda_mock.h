@@ -12,11 +12,13 @@ typedef struct cuda_mock {
     int fail_code;  /* with this CUresult */
     int order;      /* in which work items run: st_sim_order */
     int no_pinning; /* cuMemAllocHost fails */
+    int new_driver; /* device 2 takes machine code */
     /* to be read: */
     int n_calls;  /* that may fail, so far */
     int n_alive;  /* contexts, memory, streams, events, modules, graphs that were not given back */
     int n_copies; /* between host and device */
     int n_launches, n_graph_launches, n_peer_copies;
+    int n_early; /* edges of graphs that let a kernel start before the one in front of it is done */
     char problem[400]; /* the first wrong use, or empty */
 } cuda_mock;
 

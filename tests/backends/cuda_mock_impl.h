@@ -27,6 +27,7 @@ enum {
 #define EXPORT __attribute__((visibility("default")))
 #define FUNCTION(field, name, params) EXPORT int name params;
 ST_CUDA_FUNCTIONS(FUNCTION)
+ST_CUDA_OPTIONAL(FUNCTION)
 #undef FUNCTION
 
 /* One struct for every handle. */
@@ -64,12 +65,14 @@ typedef struct object {
     double seconds;
     bool timing;
     /* module, function */
-    char *text;
+    char *text; /* PTX, or an ELF file of `size` bytes */
+    size_t size;
+    bool machine_code;
     unsigned char *global[8]; /* variables of the module, blocks of device memory */
     int n_global, kernel, local_bytes, local_allowed;
     /* graph, exec: its launches */
     command *node;
-    int64_t n_node, node_capacity;
+    int64_t n_node, node_capacity, n_edge;
     struct object *last;
     struct object *next; /* of those alive */
 } object;

@@ -1,6 +1,7 @@
 /* cuda_mock_run.c: modules, launches and graphs of the stand-in. Kernels are found in the PTX that the host gives, which says
  * what parameters they have; the simulator runs them by their name. */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,23 +13,68 @@ static const int archs[CUDA_MOCK_DEVICES] = {86, 75, 90};
 static st_sim_group groups[CUDA_MOCK_DEVICES];
 static bool group_made[CUDA_MOCK_DEVICES];
 
+/* The bytes of an ELF file: its table of sections comes last but for the segments'. */
+static size_t elf_size(const char *file)
+{
+    Elf64_Ehdr head;
+    memcpy(&head, file, sizeof head);
+    const size_t sections = head.e_shoff + (size_t)head.e_shentsize * head.e_shnum;
+    const size_t segments = head.e_phoff + (size_t)head.e_phentsize * head.e_phnum;
+    return sections > segments ? sections : segments;
+}
+
+/* The address in the file of what `name` stands for, a section or the variable of a symbol; NULL: there is none. */
+static const char *elf_find(const object *m, const char *name, bool variable)
+{
+    Elf64_Ehdr head;
+    Elf64_Shdr section, names, other;
+    memcpy(&head, m->text, sizeof head);
+    const char *const table = m->text + head.e_shoff;
+    memcpy(&names, table + (size_t)head.e_shstrndx * sizeof names, sizeof names);
+    for (int i = 0; i < head.e_shnum; i++) {
+        memcpy(&section, table + (size_t)i * sizeof section, sizeof section);
+        if (!variable && strcmp(m->text + names.sh_offset + section.sh_name, name) == 0)
+            return m->text + section.sh_offset;
+        if (!variable || section.sh_type != SHT_SYMTAB)
+            continue;
+        memcpy(&other, table + section.sh_link * sizeof other, sizeof other); /* the symbols' names */
+        for (size_t s = 0; s < section.sh_size / sizeof(Elf64_Sym); s++) {
+            Elf64_Sym symbol;
+            memcpy(&symbol, m->text + section.sh_offset + s * sizeof symbol, sizeof symbol);
+            if (strcmp(m->text + other.sh_offset + symbol.st_name, name) != 0)
+                continue;
+            memcpy(&other, table + symbol.st_shndx * sizeof other, sizeof other);
+            return m->text + other.sh_offset + symbol.st_value;
+        }
+    }
+    return NULL;
+}
+
 EXPORT int cuModuleLoadData(st_cu_module *module, const void *image)
 {
     BEGIN(cuModuleLoadData, true)
         const char *text = image;
-        if (memcmp(text, "\177ELF", 4) == 0) { /* machine code; this driver is too old for it */
-            CHECK(archs[mock_current()->device] == 90, "machine code for sm_90 on another device")
-            code = NO_BINARY;
-            break;
-        }
-        const char *target = strstr(text, "\n.target sm_");
-        CHECK(strncmp(text, ".version ", 9) == 0 && target, "cuModuleLoadData of what is no PTX")
-        if (atoi(target + 12) > archs[mock_current()->device]) {
-            code = NO_BINARY;
-            break;
+        const int arch = archs[mock_current()->device];
+        const bool machine_code = memcmp(text, ELFMAG, SELFMAG) == 0;
+        if (machine_code) {
+            CHECK(arch == 90, "machine code for sm_90 on another device")
+            if (!cuda_mock_state.new_driver) {
+                code = NO_BINARY;
+                break;
+            }
+        } else {
+            const char *target = strstr(text, "\n.target sm_");
+            CHECK(strncmp(text, ".version ", 9) == 0 && target, "cuModuleLoadData of what is no PTX")
+            if (atoi(target + 12) > arch) {
+                code = NO_BINARY;
+                break;
+            }
         }
         object *o = mock_new(MODULE, mock_current());
-        o->text = strdup(text);
+        o->machine_code = machine_code;
+        o->size = machine_code ? elf_size(text) : strlen(text) + 1;
+        o->text = malloc(o->size);
+        memcpy(o->text, text, o->size);
         *module = (st_cu_module)o;
     END
 }
@@ -50,6 +96,13 @@ EXPORT int cuModuleUnload(st_cu_module module)
 /* The value of `int NAME_local_bytes` in the module's text, or 0. */
 static int local_bytes_of(const object *module, const char *variable)
 {
+    if (module->machine_code) {
+        int value = 0;
+        const char *found = elf_find(module, variable, true);
+        if (found)
+            memcpy(&value, found, sizeof value);
+        return value;
+    }
     char wanted[120];
     snprintf(wanted, sizeof wanted, " %s = ", variable);
     const char *at = strstr(module->text, wanted);
@@ -76,9 +129,14 @@ EXPORT int cuModuleGetGlobal_v2(st_cu_address *address, size_t *bytes, st_cu_mod
 }
 
 /* Whether the text declares the kernel with the parameters that st_gpu_kernels has: a struct of so many bytes and addresses. */
-static bool declared(const char *text, const st_gpu_kernel_info *info)
+static bool declared(const object *module, const st_gpu_kernel_info *info)
 {
     char wanted[120];
+    const char *const text = module->text;
+    if (module->machine_code) { /* its parameters are not told */
+        snprintf(wanted, sizeof wanted, ".text.%s", info->name);
+        return elf_find(module, wanted, false) != NULL;
+    }
     snprintf(wanted, sizeof wanted, ".entry %s(", info->name);
     const char *begin = strstr(text, wanted);
     if (!begin)
@@ -100,7 +158,7 @@ EXPORT int cuModuleGetFunction(st_cu_function *function, st_cu_module module, co
         while (kernel < ST_GPU_KERNEL_COUNT && strcmp(st_gpu_kernels[kernel].name, name) != 0)
             kernel++;
         CHECK(kernel < ST_GPU_KERNEL_COUNT, "there is no kernel %s", name)
-        CHECK(declared(m->text, &st_gpu_kernels[kernel]), "the PTX has no kernel %s with the parameters of kernels.inc", name)
+        CHECK(declared(m, &st_gpu_kernels[kernel]), "the module has no kernel %s with the parameters of kernels.inc", name)
         object *f = NULL;
         char variable[100];
         snprintf(variable, sizeof variable, "%s_local_bytes", name);
@@ -215,7 +273,9 @@ EXPORT int cuGraphAddKernelNode(st_cu_node *node, st_cu_graph graph, const st_cu
         object *g = mock_check(graph, GRAPH, call);
         const object *f = mock_check(params->function, FUNCTION, call);
         CHECK(g && f && !params->extra, "cuGraphAddKernelNode")
-        CHECK(g->last ? n_before == 1 && (object *)before[0] == g->last : n_before == 0, "a node that follows nothing")
+        CHECK(n_before == 0 || (n_before == 1 && (object *)before[0] == g->last), "a node that follows another than the last")
+        CHECK(g->n_edge == (g->n_node ? g->n_node - 1 : 0), "a node that follows nothing")
+        g->n_edge += (int64_t)n_before;
         if (g->n_node == g->node_capacity) {
             g->node_capacity = g->node_capacity ? 2 * g->node_capacity : 64;
             g->node = realloc(g->node, (size_t)g->node_capacity * sizeof *g->node);
@@ -231,11 +291,26 @@ EXPORT int cuGraphAddKernelNode(st_cu_node *node, st_cu_graph graph, const st_cu
     END
 }
 
+EXPORT int cuGraphAddDependencies_v2(st_cu_graph graph, const st_cu_node *from, const st_cu_node *to,
+                                     const st_cu_edge *edge, size_t n)
+{
+    BEGIN(cuGraphAddDependencies, true)
+        object *g = mock_check(graph, GRAPH, call);
+        CHECK(g && n == 1 && (object *)to[0] == g->last && (object *)from[0] != g->last, "an edge that is not to the last node")
+        const object *e = mock_check(from[0], NODE, call);
+        CHECK(e && e->owner == g, "an edge from another graph")
+        CHECK(edge->from_port == 1 && edge->to_port == 0 && edge->type == 1 && g->device == 2, "an edge of type %d", edge->type)
+        g->n_edge++;
+        cuda_mock_state.n_early++;
+    END
+}
+
 EXPORT int cuGraphInstantiateWithFlags(st_cu_exec *exec, st_cu_graph graph, unsigned long long flags)
 {
     BEGIN(cuGraphInstantiateWithFlags, true)
         const object *g = mock_check(graph, GRAPH, call);
         CHECK(g && flags == 0, "cuGraphInstantiateWithFlags(%llu)", flags)
+        CHECK(g->n_edge == (g->n_node ? g->n_node - 1 : 0), "a graph with a node that follows nothing")
         object *e = mock_new(EXEC, g->context);
         e->n_node = g->n_node;
         e->node = calloc((size_t)g->n_node + 1, sizeof *e->node);

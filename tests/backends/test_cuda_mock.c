@@ -113,6 +113,12 @@ static void test_everything(void **state)
         }
     }
     mock->order = 0;
+    mock->n_early = 0;
+    mock->new_driver = 1; /* takes machine code, whose kernels wait by themselves */
+    assert_int_equal(everything(2, &err), SOTTO_OK);
+    assert_int_equal(mock->n_early, 1);
+    mock->new_driver = 0;
+    assert_clean();
     mock->no_pinning = 1; /* slower, but right */
     assert_int_equal(everything(0, &err), SOTTO_OK);
     mock->no_pinning = 0;
@@ -221,9 +227,11 @@ static void test_images(void **state)
 {
     (void)state;
     sotto_error err = {0};
-    for (int i = 0; i < CUDA_MOCK_DEVICES; i++) {
+    for (int n = 0; n < CUDA_MOCK_DEVICES + 1; n++) {
+        const int i = n < CUDA_MOCK_DEVICES ? n : 2; /* the last one again, with a driver that takes machine code */
         void *device = NULL;
         st_gpu_caps caps;
+        mock->new_driver = n == CUDA_MOCK_DEVICES;
         assert_int_equal(api->device_caps(i, &caps, &err), SOTTO_OK);
         assert_int_equal(api->open(i, NULL, &device, &err), SOTTO_OK);
         for (int k = 0; k < ST_GPU_KERNEL_COUNT; k++) {
@@ -235,6 +243,7 @@ static void test_images(void **state)
                 assert_non_null(strstr(err.text, "cuda:1: the library has no kernels of module "));
         }
         api->close(device);
+        mock->new_driver = 0;
         assert_clean();
     }
 }

@@ -1,5 +1,6 @@
 /* cuda.c: NVIDIA devices through the driver's interface: devices, kernels, replay. A recorded list is a graph of explicit
- * kernel nodes, one after another: nothing is captured, so that no call of another thread can disturb it. */
+ * kernel nodes, one after another: nothing is captured, so that no call of another thread can disturb it. Where kernels can
+ * wait by themselves, each is started while the one in front of it is still at work. */
 #include <stdio.h>
 #include <string.h>
 
@@ -219,15 +220,18 @@ static const st_cuda_image *image_of(const st_cuda *c, const char *module, bool 
     return best;
 }
 
-static sotto_status load_module(st_cuda *c, const char *name, st_cu_module *module, sotto_error *err)
+static sotto_status load_module(st_cuda *c, const char *name, st_cu_module *module, bool *may_wait, sotto_error *err)
 {
+    *may_wait = false;
     const st_cuda_image *code = image_of(c, name, true), *ptx = image_of(c, name, false);
     if (!code && !ptx)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d: the library has no kernels of module %s for sm_%d", c->index, name,
                        c->arch);
     int result = ST_CU_NO_BINARY;
-    if (code)
+    if (code) {
         result = c->d->module_load(module, code->data);
+        *may_wait = result == ST_CU_OK && code->arch >= 90;
+    }
     if (result != ST_CU_OK && !is_final(result) && ptx) { /* an older driver may refuse the machine code */
         st_log(&c->logger, SOTTO_LOG_DEBUG, "cuda:%d: the driver compiles module %s for sm_%d", c->index, name, c->arch);
         result = c->d->module_load(module, ptx->data);
@@ -261,16 +265,23 @@ static sotto_status read_local_bytes(st_cuda *c, st_gpu_kernel kernel, st_cu_mod
     return SOTTO_OK;
 }
 
+/* The first kernel of the module, at which it is kept. */
+static int first_of(st_gpu_kernel kernel)
+{
+    int first = 0;
+    while (strcmp(st_gpu_kernels[first].module, st_gpu_kernels[kernel].module) != 0)
+        first++;
+    return first;
+}
+
 /* Within enter and leave. */
 static sotto_status find_function(st_cuda *c, st_gpu_kernel kernel, sotto_error *err)
 {
     if (c->function[kernel])
         return SOTTO_OK;
-    int first = 0; /* the first kernel of the module, at which it is kept */
-    while (strcmp(st_gpu_kernels[first].module, st_gpu_kernels[kernel].module) != 0)
-        first++;
+    const int first = first_of(kernel);
     if (!c->module[first])
-        ST_TRY(load_module(c, st_gpu_kernels[kernel].module, &c->module[first], err));
+        ST_TRY(load_module(c, st_gpu_kernels[kernel].module, &c->module[first], &c->may_wait[first], err));
     st_cu_function function = NULL;
     ST_TRY(st_cuda_check(c, c->d->function(&function, c->module[first], st_gpu_kernels[kernel].name), "cuModuleGetFunction",
                          err));
@@ -350,8 +361,14 @@ static sotto_status add_nodes(st_cuda *c, st_cu_graph graph, const st_gpu_launch
                                         .shared_bytes = c->local_bytes[l->kernel],
                                         .params = k.param};
         st_cu_node fresh = NULL;
-        ST_TRY(st_cuda_check(c, c->d->graph_kernel(&fresh, graph, last ? &last : NULL, last ? 1 : 0, &node),
+        const bool early = last && c->d->graph_depend && c->may_wait[first_of(l->kernel)];
+        const bool after = last && !early;
+        ST_TRY(st_cuda_check(c, c->d->graph_kernel(&fresh, graph, after ? &last : NULL, after ? 1 : 0, &node),
                              "cuGraphAddKernelNode", err));
+        if (early) {
+            const st_cu_edge edge = {.from_port = ST_CU_PROGRAMMATIC, .type = ST_CU_PROGRAMMATIC};
+            ST_TRY(st_cuda_check(c, c->d->graph_depend(graph, &last, &fresh, &edge, 1), "cuGraphAddDependencies", err));
+        }
         last = fresh;
     }
     return SOTTO_OK;

@@ -28,6 +28,7 @@ typedef struct st_cuda {
     sotto_logger logger;
     sotto_error lost; /* code is set when the device failed for good: the sentence of the first failure */
     st_cu_module module[ST_GPU_KERNEL_COUNT]; /* at the first kernel of each module */
+    bool may_wait[ST_GPU_KERNEL_COUNT]; /* of the same: its kernels wait for what is in front of them (AFTER_ of the prelude) */
     st_cu_function function[ST_GPU_KERNEL_COUNT];
     unsigned local_bytes[ST_GPU_KERNEL_COUNT]; /* of a group's memory of any size: DYNAMIC_LOCAL of the dialect */
     unsigned char *staging; /* slots, then areas for reading; NULL: the driver stages by itself */

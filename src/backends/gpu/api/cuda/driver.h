@@ -29,6 +29,12 @@ typedef struct st_cu_kernel_node {
     void **params, **extra;
 } st_cu_kernel_node;
 
+/* CUgraphEdgeData */
+typedef struct st_cu_edge {
+    unsigned char from_port, to_port, type, reserved[5];
+} st_cu_edge;
+enum { ST_CU_PROGRAMMATIC = 1 }; /* both as a port and as a type */
+
 enum { /* CUresult */
     ST_CU_OK = 0,
     ST_CU_NO_MEMORY = 2,
@@ -104,9 +110,15 @@ enum { ST_CU_STREAM_NON_BLOCKING = 1, ST_CU_HOST_PORTABLE = 1 };
     FUNCTION(graph_exec_destroy, cuGraphExecDestroy, (st_cu_exec))                                                    \
     FUNCTION(graph_destroy, cuGraphDestroy, (st_cu_graph))
 
+/* Of newer drivers; NULL elsewhere. */
+#define ST_CUDA_OPTIONAL(FUNCTION)                                                                                    \
+    FUNCTION(graph_depend, cuGraphAddDependencies_v2,                                                                 \
+             (st_cu_graph, const st_cu_node *, const st_cu_node *, const st_cu_edge *, size_t))
+
 typedef struct st_cuda_driver {
 #define FUNCTION(field, name, params) int(ST_CUDA_CALL *field) params;
     ST_CUDA_FUNCTIONS(FUNCTION)
+    ST_CUDA_OPTIONAL(FUNCTION)
 #undef FUNCTION
     int n_devices; /* 0: no driver, or one that does not start */
 } st_cuda_driver;

@@ -188,9 +188,20 @@ FN float wg_max_of(float x, float *scratch, int n)
 #ifndef MIN_GROUPS
 #define MIN_GROUPS 1
 #endif
-#define HEAD_(G) extern "C" __global__ void __launch_bounds__(G, MIN_GROUPS)
-#define BODY_(G) { enum { group_items = G };
+/* From sm_90 on a kernel may be started before the one in front of it is done, and waits here until it is; the next one may
+ * then be started. The host asks for it between the kernels of a graph. */
+#if __CUDA_ARCH__ >= 900
+#define B_(T, b) T *b /* nothing may be read before the wait: the compiler must not take const memory for constant */
+#define AFTER_() asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#else
 #define B_(T, b) T *__restrict__ b
+#define AFTER_()
+#endif
+#define HEAD_(G) extern "C" __global__ void __launch_bounds__(G, MIN_GROUPS)
+#define BODY_(G)                \
+    {                           \
+        enum { group_items = G }; \
+        AFTER_()
 #define KERNEL1(name, G, P, A, a) HEAD_(G) name(const P p, B_(A, a)) BODY_(G)
 #define KERNEL2(name, G, P, A, a, B, b) HEAD_(G) name(const P p, B_(A, a), B_(B, b)) BODY_(G)
 #define KERNEL3(name, G, P, A, a, B, b, C, c) HEAD_(G) name(const P p, B_(A, a), B_(B, b), B_(C, c)) BODY_(G)
@@ -226,9 +237,7 @@ struct tile_c {
 
 FN uint shared_address(const void *p)
 {
-    uint a;
-    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(a) : "l"(p));
-    return a;
+    return (uint)__cvta_generic_to_shared(p); /* not in asm: the compiler then never makes the generic address */
 }
 FN void load_matrices(uint *r, const half_t *p)
 {

@@ -21,7 +21,7 @@ typedef struct st_opencl_device {
     char identity[512]; /* of the device and its driver, for the disk cache */
     int version;        /* of OpenCL, 12 for 1.2 */
     bool intel_sizes;   /* the size of subgroups can be asked for */
-    bool exact_division;
+    bool exact_division, fp16, dot4;
 
     st_mutex lock;
     int users;

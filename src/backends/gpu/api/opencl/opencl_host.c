@@ -204,13 +204,15 @@ static bool fill_device(st_opencl_device *d, const st_opencl_functions *cl, cl_d
     c->is_gpu = (ASK(d, CL_DEVICE_TYPE, cl_ulong) & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_CPU)) == CL_DEVICE_TYPE_GPU;
     d->exact_division = (ASK(d, CL_DEVICE_SINGLE_FP_CONFIG, cl_ulong) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     choose_subgroup(d, extensions);
-    if (has_word(extensions, "cl_khr_integer_dot_product")) {
+    d->fp16 = has_word(extensions, "cl_khr_fp16");
+    d->dot4 = has_word(extensions, "cl_khr_integer_dot_product");
+    if (d->dot4) {
         cl_uint accelerated[6]; /* the first: both sides signed */
         ask(d, CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PACKED, accelerated, sizeof accelerated);
         c->has_dot4 = accelerated[0] != 0;
     }
     snprintf(c->features, sizeof c->features, "opencl%d.%d%s%s%s%d%s", d->version / 10, d->version % 10,
-             has_word(extensions, "cl_khr_fp16") ? " fp16" : "", c->has_dot4 ? " dot4" : "",
+             d->fp16 ? " fp16" : "", c->has_dot4 ? " dot4" : "",
              d->real_subgroups ? " subgroup" : " played-subgroup", c->subgroup, c->unified ? " unified" : "");
     fill_identity(d);
     const bool runs = d->version >= 12 && c->max_group >= MIN_GROUP && c->max_buffer > 0 &&

@@ -51,11 +51,14 @@ void st_opencl_release(st_opencl_device *d)
 
 static void make_options(const st_opencl_device *d, char out[OPTIONS_SIZE])
 {
-    const char *const language = d->version >= 30 && (d->real_subgroups || d->caps.has_dot4)   ? "CL3.0"
-                                 : d->version >= 20 && d->real_subgroups && !d->intel_sizes ? "CL2.0"
-                                                                                            : "CL1.2";
-    snprintf(out, OPTIONS_SIZE, "-cl-std=%s -DSG_SIZE=%d%s%s%s", language, d->caps.subgroup,
-             d->real_subgroups ? " -DSG_REAL" : "", d->caps.is_gpu ? "" : " -DKEEP_LOOPS",
+    const char *language = "CL1.2"; /* the words of later versions only where they are used */
+    if (d->version >= 30 && (d->real_subgroups || d->dot4))
+        language = "CL3.0";
+    else if (d->version >= 20 && d->real_subgroups && !d->intel_sizes)
+        language = "CL2.0";
+    snprintf(out, OPTIONS_SIZE, "-cl-std=%s -DSG_SIZE=%d%s%s%s%s%s%s", language, d->caps.subgroup,
+             d->real_subgroups ? " -DSG_REAL" : "", d->real_subgroups && d->intel_sizes ? " -DSG_INTEL" : "",
+             d->fp16 ? " -DFP16" : "", d->dot4 ? " -DDOT4" : "", d->caps.is_gpu ? "" : " -DKEEP_LOOPS",
              d->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
 

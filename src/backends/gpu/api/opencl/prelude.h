@@ -1,18 +1,18 @@
 /* prelude.h: the words of kernels/README.md in OpenCL C 1.2.
- * The host defines SG_SIZE, and SG_REAL when the device's own subgroups have that size; otherwise a subgroup is played
- * through the group's memory. */
-#ifdef cl_khr_fp16
+ * The host defines SG_SIZE, and SG_REAL when the device's own subgroups have that size (SG_INTEL: they can be asked for);
+ * otherwise a subgroup is played through the group's memory. FP16 and DOT4 say what else the device has: what the compiler
+ * defines about extensions need not be true of the device. */
+#ifdef FP16
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
 #ifdef SG_REAL
 #ifdef cl_khr_subgroups
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 #endif
-#ifdef cl_intel_required_subgroup_size
+#endif
+#ifdef SG_INTEL
 #define SG_ATTRIBUTE __attribute__((intel_reqd_sub_group_size(SG_SIZE)))
-#endif
-#endif
-#ifndef SG_ATTRIBUTE
+#else
 #define SG_ATTRIBUTE
 #endif
 
@@ -58,7 +58,7 @@ FN ushort f_bf16(float v)
     return (ushort)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-#ifdef cl_khr_fp16
+#ifdef FP16
 FN float half_f(uint h)
 {
     return (float)as_half((ushort)h);
@@ -111,6 +111,7 @@ FN ushort f_half(float v)
 /* ---- functions ---- */
 
 #define exp_(x) exp((float)(x))
+#define exp2_(x) exp2((float)(x))
 #define log_(x) log((float)(x))
 #define sqrt_(x) sqrt((float)(x))
 #define rsqrt_(x) rsqrt((float)(x))
@@ -122,7 +123,7 @@ FN ushort f_half(float v)
 #define imin(a, b) min((int)(a), (int)(b))
 #define imax(a, b) max((int)(a), (int)(b))
 
-#ifdef __opencl_c_integer_dot_product_input_4x8bit_packed
+#if defined(DOT4) && defined(__opencl_c_integer_dot_product_input_4x8bit_packed)
 #define dot4_i8(a, b, c) ((c) + dot_4x8packed_ss_int((uint)(a), (uint)(b)))
 #else
 FN int dot4_i8(uint a, uint b, int c)
@@ -139,7 +140,7 @@ FN int dot4_i8(uint a, uint b, int c)
 #define WG_SCRATCH() __local float wg_scratch_[GROUP_SIZE_ / SG_SIZE];
 #define sg_sum(x) sub_group_reduce_add((float)(x))
 #define sg_max(x) sub_group_reduce_max((float)(x))
-#ifdef cl_intel_subgroups
+#ifdef SG_INTEL
 #define sg_xor(x, mask) intel_sub_group_shuffle_xor(x, (uint)(mask))
 #else
 #define sg_xor(x, mask) sub_group_shuffle_xor(x, (uint)(mask))

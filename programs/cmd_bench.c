@@ -15,7 +15,8 @@
 #include "sotto/whisper.h"
 
 typedef struct bench_args {
-    const char *model, *cpu, *device, *compute;
+    const char *model, *cpu, *compute;
+    cli_device_args devices;
     int64_t threads, runs, rows, steps;
     bool json, matmul, memcpy;
 } bench_args;
@@ -30,7 +31,7 @@ static const cli_option options[] = {
      "stop a run after so many steps; 0 = as many as a window can have"},
     {"rows", NULL, CLI_INT, AT(rows), "N", "40", 1, 40, NULL,
      "decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)"},
-    CLI_DEVICE_OPTION(AT(device)),
+    CLI_DEVICE_OPTIONS(AT(devices)),
     CLI_CPU_OPTION(AT(cpu)),
     CLI_COMPUTE_OPTION(AT(compute)),
     {"matmul", NULL, CLI_FLAG, AT(matmul), NULL, NULL, 0, 0, NULL,
@@ -170,15 +171,18 @@ static sotto_status more_rows(const sotto_whisper_model *model, const sotto_whis
 }
 
 /* How many threads the options mean on this machine: "cpu v4, 2 threads". */
-static int used_threads(const sotto_backend_options *o)
+static int used_threads(const sotto_backend_options *asked)
 {
     sotto_backend *backend = NULL;
     sotto_error err;
-    int n = o->n_threads;
-    if (sotto_backend_open(o, &backend, &err) == SOTTO_OK) {
+    int n = asked->n_threads;
+    const bool reference = asked->device && strcmp(asked->device, "reference") == 0;
+    const sotto_backend_options o = {
+        .device = reference ? "reference" : "cpu", .n_threads = n, .cpu_level = asked->cpu_level};
+    if (sotto_backend_open(&o, &backend, &err) == SOTTO_OK) {
         const char *comma = strrchr(sotto_backend_description(backend), ',');
         if (!comma || sscanf(comma, ", %d thread", &n) != 1)
-            n = o->n_threads;
+            n = asked->n_threads;
     }
     sotto_backend_free(backend);
     return n;
@@ -297,19 +301,28 @@ static sotto_status measure(const bench_args *a, const sotto_backend_options *ba
     return status;
 }
 
+static sotto_status print_memory(const sotto_whisper_model *model, sotto_error *err)
+{
+    sotto_whisper_session *session = NULL;
+    sotto_status status = sotto_whisper_session_create(model, NULL, &session, err);
+    if (status == SOTTO_OK)
+        status = cli_print_memory(session, err);
+    sotto_whisper_session_free(session);
+    return status;
+}
+
 static int run(void *args, const cli_list *inputs)
 {
     const bench_args *a = args;
     (void)inputs;
-    if (cli_check_device(&cmd_bench, a->device) != CLI_OK)
-        return CLI_USAGE;
     if (a->matmul && a->memcpy)
         return cli_usage(&cmd_bench, "--matmul and --memcpy are two measurements: give one");
     sotto_error err = {0};
     sotto_whisper_model *model = NULL;
     sotto_whisper_model_options mo;
     sotto_whisper_model_options_default(&mo);
-    mo.backend.device = a->device;
+    cli_device_fill(&a->devices, &mo.backend);
+    mo.measure_only = a->devices.memory;
     mo.backend.cpu_level = a->cpu;
     mo.compute = a->compute;
     mo.backend.n_threads = (int)a->threads;
@@ -322,7 +335,9 @@ static int run(void *args, const cli_list *inputs)
         char *path = cli_model_path(a->model, NULL, &err);
         const double start = cli_now();
         status = path ? sotto_whisper_model_open(path, &mo, &model, &err) : err.code;
-        if (status == SOTTO_OK)
+        if (status == SOTTO_OK && a->devices.memory)
+            status = print_memory(model, &err);
+        else if (status == SOTTO_OK)
             status = measure(a, &mo.backend, model, (cli_now() - start) * 1e3, &err);
         free(path);
     }

@@ -7,16 +7,63 @@
 #include <string.h>
 
 typedef struct devices_args {
-    bool json;
+    bool json, ops;
 } devices_args;
 
 static const cli_option options[] = {
-    {"json", NULL, CLI_FLAG, offsetof(devices_args, json), NULL, NULL, 0, 0, NULL, "as JSON"}, {0}};
+    {"ops", NULL, CLI_FLAG, offsetof(devices_args, ops), NULL, NULL, 0, 0, NULL,
+     "operations and types of number that each device has; what it lacks is computed elsewhere"},
+    {"json", NULL, CLI_FLAG, offsetof(devices_args, json), NULL, NULL, 0, 0, NULL, "as JSON"},
+    {0}};
 
 static const char *kind_name(sotto_device_kind kind)
 {
-    static const char *const names[] = {"cpu", "gpu", "reference"};
+    static const char *const names[] = {"cpu", "gpu", "reference", "simulator"};
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
+
+/* One operation of all devices: collected type by type, told when the next one begins. */
+typedef struct ops_table {
+    cli_text *out;
+    bool json;
+    const char *op; /* of the line that is being written */
+    bool any;
+} ops_table;
+
+static void add_op(void *user, const char *op, sotto_dtype dtype, bool has)
+{
+    ops_table *t = user;
+    const bool next = !t->op || strcmp(t->op, op) != 0;
+    if (next && t->json)
+        cli_text_printf(t->out, "%s\"%s\": [", t->op ? "], " : "", op);
+    else if (next)
+        cli_text_printf(t->out, "%s  %-16s", t->op ? "\n" : "", op);
+    t->any = !next && t->any;
+    t->op = op;
+    if (has && t->json)
+        cli_text_printf(t->out, "%s\"%s\"", t->any ? ", " : "", sotto_dtype_name(dtype));
+    else if (!t->json)
+        cli_text_printf(t->out, " %-5s", has ? sotto_dtype_name(dtype) : "-");
+    t->any = t->any || has;
+}
+
+static bool add_ops(cli_text *out, int device, bool json)
+{
+    ops_table t = {.out = out, .json = json};
+    sotto_error err;
+    if (json)
+        cli_text_puts(out, ", \"ops\": {");
+    if (sotto_device_ops(device, add_op, &t, &err) != SOTTO_OK) {
+        cli_say(NULL, "%s", err.text);
+        return false;
+    }
+    cli_text_puts(out, json ? "]}" : "\n");
+    return true;
+}
+
+static void add_flag(cli_text *t, const char *name, bool value)
+{
+    cli_text_printf(t, ", \"%s\": %s", name, value ? "true" : "false");
 }
 
 static void add_json(cli_text *t, const sotto_device_info *d, bool first)
@@ -27,8 +74,13 @@ static void add_json(cli_text *t, const sotto_device_info *d, bool first)
     cli_text_json(t, d->name, strlen(d->name));
     cli_text_printf(t, ", \"kind\": \"%s\", \"features\": ", kind_name(d->kind));
     cli_text_json(t, d->features, strlen(d->features));
-    cli_text_printf(t, ", \"memory_total\": %llu, \"memory_free\": %llu}", (unsigned long long)d->memory_total,
-                    (unsigned long long)d->memory_free);
+    cli_text_printf(t, ", \"memory_total\": %llu, \"memory_free\": %llu, \"api_version\": %u",
+                    (unsigned long long)d->memory_total, (unsigned long long)d->memory_free, (unsigned)d->api_version);
+    add_flag(t, "asynchronous", d->asynchronous);
+    add_flag(t, "events", d->events);
+    add_flag(t, "unified", d->unified);
+    add_flag(t, "f16", d->f16);
+    add_flag(t, "matrix_units", d->matrix_units);
 }
 
 static int run(void *args, const cli_list *inputs)
@@ -38,7 +90,8 @@ static int run(void *args, const cli_list *inputs)
     cli_text t = {0};
     if (a->json)
         cli_text_puts(&t, "[");
-    for (int i = 0; i < sotto_device_count(); i++) {
+    bool good = true;
+    for (int i = 0; i < sotto_device_count() && good; i++) {
         sotto_device_info d;
         sotto_error err;
         if (sotto_device_get(i, &d, &err) != SOTTO_OK) {
@@ -48,11 +101,16 @@ static int run(void *args, const cli_list *inputs)
         }
         if (a->json) {
             add_json(&t, &d, i == 0);
+            good = !a->ops || add_ops(&t, i, true);
+            cli_text_puts(&t, "}");
         } else {
             cli_text_printf(&t, "%-12s %-10s %s", d.id, kind_name(d.kind), d.name);
             if (d.memory_total)
                 cli_text_printf(&t, ", %.1f GB", (double)d.memory_total / 1e9);
+            if (d.memory_free)
+                cli_text_printf(&t, ", %.1f GB free", (double)d.memory_free / 1e9);
             cli_text_printf(&t, "%s%s%s\n", d.features[0] ? " (" : "", d.features, d.features[0] ? ")" : "");
+            good = !a->ops || add_ops(&t, i, false);
         }
     }
     if (a->json)
@@ -60,7 +118,7 @@ static int run(void *args, const cli_list *inputs)
     if (t.data)
         fputs(t.data, stdout);
     cli_text_free(&t);
-    return CLI_OK;
+    return good ? CLI_OK : CLI_FAILED;
 }
 
 const cli_command cmd_devices = {.name = "devices",
@@ -69,4 +127,5 @@ const cli_command cmd_devices = {.name = "devices",
                                  .options = options,
                                  .args_size = sizeof(devices_args),
                                  .run = run,
-                                 .examples = "sotto devices\tids for --device\n"};
+                                 .examples = "sotto devices\tids for --device\n"
+                                             "sotto devices --ops\twhat each of them computes by itself\n"};

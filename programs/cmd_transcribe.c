@@ -184,6 +184,15 @@ static void on_trace(void *user, const sotto_trace_node *node)
             node->backend, node->seconds * 1e3, node->name);
 }
 
+static void on_trace_split(void *user, const sotto_trace_split *s)
+{
+    job *j = user;
+    cli_progress_clear(&j->progress);
+    fprintf(stderr, "%-8s split %-3d %-12s %4d nodes %9.3f ms, %3d copies of %9llu bytes %9.3f ms\n", s->graph,
+            s->index, s->device, s->n_nodes, s->compute_seconds * 1e3, s->n_copies, (unsigned long long)s->copied_bytes,
+            s->copy_seconds * 1e3);
+}
+
 static bool write_outputs(job *j, size_t input, sotto_error *err)
 {
     const size_t n = (size_t)sotto_whisper_segment_count(j->session);
@@ -368,7 +377,10 @@ static int load(job *j)
     sotto_whisper_session_options so;
     sotto_whisper_model_options_default(&mo);
     sotto_whisper_session_options_default(&so);
-    mo.backend.device = j->args->device;
+    cli_device_fill(&j->args->devices, &mo.backend);
+    if (j->args->no_gpu)
+        mo.backend.device = "cpu";
+    mo.measure_only = j->args->devices.memory;
     mo.backend.n_threads = (int)j->args->threads;
     mo.backend.cpu_level = j->args->cpu;
     mo.compute = j->args->compute;
@@ -395,29 +407,45 @@ static int load(job *j)
     return status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }
 
+static bool traces(const job *j, const char *what)
+{
+    return j->args->trace && strcmp(j->args->trace, what) == 0;
+}
+
 /* --trace dot: the graphs instead of any hearing. */
 static bool draws(const job *j)
 {
-    return j->args->trace && strcmp(j->args->trace, "dot") == 0;
+    return traces(j, "dot");
 }
 
 static void put_text(void *user, const char *text, size_t n)
 {
-    (void)user;
-    fwrite(text, 1, n, stdout);
+    fwrite(text, 1, n, user);
 }
 
+/* The graphs for Graphviz, or what devices do of them. */
 static int draw(const job *j)
 {
     static const char *const graphs[] = {"mel", "encode", "decode"};
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         sotto_error err;
-        if (sotto_whisper_write_dot(j->session, graphs[i], put_text, NULL, &err) != SOTTO_OK) {
+        const sotto_status status = draws(j) ? sotto_whisper_write_dot(j->session, graphs[i], put_text, stdout, &err)
+                                             : sotto_whisper_describe(j->session, graphs[i], put_text, stderr, &err);
+        if (status != SOTTO_OK) {
             cli_say(NULL, "%s", err.text);
             return CLI_FAILED;
         }
     }
     return CLI_OK;
+}
+
+static int print_memory(const job *j)
+{
+    sotto_error err;
+    if (cli_print_memory(j->session, &err) == SOTTO_OK)
+        return CLI_OK;
+    cli_say(NULL, "%s", err.text);
+    return CLI_FAILED;
 }
 
 static int check(const cli_command *command, job *j, int32_t **suppress)
@@ -426,10 +454,10 @@ static int check(const cli_command *command, job *j, int32_t **suppress)
     sotto_error err;
     if (status == CLI_OK && j->args->raw && st_audio_raw_check(j->args->raw, &err) != SOTTO_OK)
         status = cli_usage(command, "--raw: %s", err.text);
-    if (status == CLI_OK && j->inputs->count == 0 && !draws(j))
+    if (status == CLI_OK && j->inputs->count == 0 && !draws(j) && !j->args->devices.memory)
         status = cli_usage(command, "%s is missing", command->inputs);
-    if (status == CLI_OK)
-        status = cli_check_device(command, j->args->device);
+    if (status == CLI_OK && j->args->no_gpu && strcmp(j->args->devices.device, "auto") != 0)
+        status = cli_usage(command, "--no-gpu and --device exclude each other");
     if (status == CLI_OK)
         status = read_formats(command, j);
     if (status == CLI_OK)
@@ -457,15 +485,19 @@ static int run(void *args, const cli_list *inputs)
         j.options.user = &j;
         j.options.logger = cli_logger(&j.log);
         if (j.args->trace) {
-            j.options.trace = on_trace;
+            j.options.trace = traces(&j, "ops") ? on_trace : NULL;
+            j.options.trace_split = traces(&j, "sched") ? on_trace_split : NULL;
             j.options.trace_user = &j;
         }
         cli_signals_install();
         status = load(&j);
     }
-    if (status == CLI_OK && draws(&j))
+    const bool silent = draws(&j) || j.args->devices.memory; /* nothing is heard */
+    if (status == CLI_OK && (draws(&j) || traces(&j, "sched")))
         status = draw(&j);
-    for (size_t i = 0; status == CLI_OK && !draws(&j) && i < inputs->count && !cli_interrupted(); i++)
+    if (status == CLI_OK && j.args->devices.memory)
+        status = print_memory(&j);
+    for (size_t i = 0; status == CLI_OK && !silent && i < inputs->count && !cli_interrupted(); i++)
         do_input(&j, i);
     cli_progress_clear(&j.progress);
     sotto_whisper_session_free(j.session);

@@ -46,10 +46,10 @@ const cli_option transcribe_options[] = {
      "ask the model for text only; a segment is then a whole window"},
 
     CLI_THREADS_OPTION(AT(threads)),
-    CLI_DEVICE_OPTION(AT(device)),
+    CLI_DEVICE_OPTIONS(AT(devices)),
     CLI_CPU_OPTION(AT(cpu)),
     CLI_COMPUTE_OPTION(AT(compute)),
-    {"no-gpu", "-ng", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: this version computes on the CPU"},
+    {"no-gpu", "-ng", CLI_FLAG, AT(no_gpu), NULL, NULL, 0, 0, NULL, "same as --device cpu"},
     {"flash-attn", "-fa", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: attention is always fused"},
 
     {"offset-t", "-ot", CLI_INT, AT(offset_ms), "MS", "0", 0, MS_MAX, NULL, "start here, in milliseconds"},
@@ -108,8 +108,9 @@ const cli_option transcribe_options[] = {
      "progress as lines when stderr is no terminal"},
     {"quiet", "-q -np --no-prints", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {"timings", NULL, CLI_FLAG, AT(timings), NULL, NULL, 0, 0, NULL, "times and memory on stderr"},
-    {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops dot",
-     "every operation with shape and time on stderr; dot = the graphs for Graphviz on stdout, and nothing else"},
+    {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops sched dot",
+     "every operation with shape and time on stderr; sched = what runs on which device and what is copied; dot = the "
+     "graphs for Graphviz on stdout, and nothing else"},
     {"debug-mode", "-debug", CLI_FLAG, AT(debug), NULL, NULL, 0, 0, NULL, "more messages on stderr"},
 
     {"vad-samples-overlap", "-vo", CLI_REPLACED, 0, "S", NULL, 0, 0, NULL,

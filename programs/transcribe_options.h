@@ -2,12 +2,15 @@
 #ifndef SOTTO_PROGRAMS_TRANSCRIBE_OPTIONS_H
 #define SOTTO_PROGRAMS_TRANSCRIBE_OPTIONS_H
 
+#include "common/device.h"
 #include "common/options.h"
 #include "common/vad_options.h"
 #include "sotto/whisper.h"
 
 typedef struct transcribe_args {
-    const char *model, *model_dir, *cpu, *device, *compute;
+    const char *model, *model_dir, *cpu, *compute;
+    cli_device_args devices;
+    bool no_gpu;
     int64_t threads;
     const char *raw, *language, *task;
     bool translate, detect_language;

@@ -7,26 +7,28 @@ _sotto()
     else
         case ${COMP_WORDS[1]}:$prev in
         transcribe:--task) words="transcribe translate" ;;
+        transcribe:--split) words="layer row" ;;
         transcribe:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
         transcribe:--compute) words="auto f32 f16 bf16 int8" ;;
-        transcribe:--trace) words="ops dot" ;;
+        transcribe:--trace) words="ops sched dot" ;;
         vad:--format) words="txt json labels" ;;
         vad:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
         convert:--type) words="f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0" ;;
         convert:--format) words="ggml gguf" ;;
+        bench:--split) words="layer row" ;;
         bench:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
         bench:--compute) words="auto f32 f16 bf16 int8" ;;
         help:--completion) words="bash zsh fish" ;;
         esac
         if [ -z "$words" ] && [ "${cur#-}" != "$cur" ]; then
             case ${COMP_WORDS[1]} in
-            transcribe) words="--help --model --model-dir --file --raw --language --task --translate --detect-language --format --output-dir --output-file --output-txt --output-srt --output-vtt --output-lrc --output-csv --output-json --output-json-full --no-timestamps --without-timestamps --threads --device --cpu --compute --no-gpu --flash-attn --offset-t --duration --audio-ctx --beam-size --best-of --patience --length-penalty --temperature --temperature-inc --no-fallback --compression-ratio-threshold --logprob-thold --no-speech-thold --max-tokens --max-initial-timestamp --seed --prompt --carry-initial-prompt --condition-on-previous-text --max-context --suppress-tokens --suppress-nst --suppress-blank --batch --vad --no-vad --vad-model --vad-threshold --vad-neg-threshold --vad-min-speech-duration-ms --vad-min-silence-duration-ms --vad-max-speech-duration-s --vad-speech-pad-ms --print-progress --quiet --timings --trace --debug-mode" ;;
+            transcribe) words="--help --model --model-dir --file --raw --language --task --translate --detect-language --format --output-dir --output-file --output-txt --output-srt --output-vtt --output-lrc --output-csv --output-json --output-json-full --no-timestamps --without-timestamps --threads --device --gpu-layers --main-device --device-split --split --kv-device --no-offload --memory --cpu --compute --no-gpu --flash-attn --offset-t --duration --audio-ctx --beam-size --best-of --patience --length-penalty --temperature --temperature-inc --no-fallback --compression-ratio-threshold --logprob-thold --no-speech-thold --max-tokens --max-initial-timestamp --seed --prompt --carry-initial-prompt --condition-on-previous-text --max-context --suppress-tokens --suppress-nst --suppress-blank --batch --vad --no-vad --vad-model --vad-threshold --vad-neg-threshold --vad-min-speech-duration-ms --vad-min-silence-duration-ms --vad-max-speech-duration-s --vad-speech-pad-ms --print-progress --quiet --timings --trace --debug-mode" ;;
             vad) words="--help --vad-model --vad-threshold --vad-neg-threshold --vad-min-speech-duration-ms --vad-min-silence-duration-ms --vad-max-speech-duration-s --vad-speech-pad-ms --model-dir --file --raw --format --probabilities --cpu --quiet" ;;
             convert) words="--help --type --format --force --quiet" ;;
             inspect) words="--help --json --no-tensors" ;;
             get) words="--help --list --output --url --sha256 --force --quiet" ;;
-            devices) words="--help --json" ;;
-            bench) words="--help --model --threads --runs --steps --rows --device --cpu --compute --matmul --memcpy --json" ;;
+            devices) words="--help --ops --json" ;;
+            bench) words="--help --model --threads --runs --steps --rows --device --gpu-layers --main-device --device-split --split --kv-device --no-offload --memory --cpu --compute --matmul --memcpy --json" ;;
             help) words="--help --man --completion" ;;
             version) words="--help" ;;
             esac

@@ -44,10 +44,17 @@ _sotto()
             '--no-timestamps[print plain text, one line a segment (decoding stays the same)]' \
             '--without-timestamps[ask the model for text only; a segment is then a whole window]' \
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
-            '--device[a device of `sotto devices`]:value:_files' \
+            '--device[devices of `sotto devices` with commas between; auto = the fastest that works]:value:_files' \
+            '--gpu-layers[the first N layers, the encoder'\''s before the decoder'\''s, on accelerators, the rest on the CPU; -1 = all]:value:_files' \
+            '--main-device[device for what belongs to no layer; else the first]:value:_files' \
+            '--device-split[shares of several accelerators, as 3,1; else by their free memory]:value:_files' \
+            '--split[share out whole layers, or the rows of every matrix]:value:(layer row)' \
+            '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
+            '--no-offload[compute large batches where their weights live]' \
+            '--memory[print what memory each device would need, and stop]' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
-            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
-            '--no-gpu[accepted\: this version computes on the CPU]' \
+            '--compute[numbers that weights are kept and multiplied in; auto = what the device multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
+            '--no-gpu[same as --device cpu]' \
             '--flash-attn[accepted\: attention is always fused]' \
             '--offset-t[start here, in milliseconds]:value:_files' \
             '--duration[stop after so many milliseconds; 0 = at the end]:value:_files' \
@@ -85,7 +92,7 @@ _sotto()
             '--print-progress[progress as lines when stderr is no terminal]' \
             '--quiet[nothing on stderr but errors]' \
             '--timings[times and memory on stderr]' \
-            '--trace[every operation with shape and time on stderr; dot = the graphs for Graphviz on stdout, and nothing else]' \
+            '--trace[every operation with shape and time on stderr; sched = what runs on which device and what is copied; dot = the graphs for Graphviz on stdout, and nothing else]' \
             '--debug-mode[more messages on stderr]' \
             '--help[explain the options]' '*:file:_files'
         ;;
@@ -133,6 +140,7 @@ _sotto()
         ;;
     devices)
         _arguments \
+            '--ops[operations and types of number that each device has; what it lacks is computed elsewhere]' \
             '--json[as JSON]' \
             '--help[explain the options]' '*:file:_files'
         ;;
@@ -143,9 +151,16 @@ _sotto()
             '--runs[the median is printed; one more run warms up]:value:_files' \
             '--steps[stop a run after so many steps; 0 = as many as a window can have]:value:_files' \
             '--rows[decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \
-            '--device[a device of `sotto devices`]:value:_files' \
+            '--device[devices of `sotto devices` with commas between; auto = the fastest that works]:value:_files' \
+            '--gpu-layers[the first N layers, the encoder'\''s before the decoder'\''s, on accelerators, the rest on the CPU; -1 = all]:value:_files' \
+            '--main-device[device for what belongs to no layer; else the first]:value:_files' \
+            '--device-split[shares of several accelerators, as 3,1; else by their free memory]:value:_files' \
+            '--split[share out whole layers, or the rows of every matrix]:value:(layer row)' \
+            '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
+            '--no-offload[compute large batches where their weights live]' \
+            '--memory[print what memory each device would need, and stop]' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
-            '--compute[numbers that weights are kept and multiplied in; auto = what the processor multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
+            '--compute[numbers that weights are kept and multiplied in; auto = what the device multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
             '--matmul[no model\: products of every type of number with the shapes of every size of model]' \
             '--memcpy[no model\: reading and copying memory, by size]' \
             '--json[as JSON]' \

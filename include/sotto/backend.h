@@ -28,7 +28,7 @@ typedef struct sotto_device_info {
     bool events;            /* another device can wait for it without the host */
     bool f16;               /* computes with 16-bit floats */
     bool matrix_units;
-    int rank; /* "auto" prefers the highest; 0 = only when it is named. The CPU has 1 */
+    int rank;             /* "auto" prefers the highest; 0 = only when it is named. The CPU has 1 */
     uint32_t api_version; /* of the backend interface it was built with */
 } sotto_device_info;
 
@@ -38,10 +38,8 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_device_get(int index, sotto_device_
 
 /* Calls row() for every operation and each type of number (of its weights, its cache or its data) that it may meet: whether
  * the device has it. What it lacks is computed elsewhere. */
-SOTTO_API SOTTO_NODISCARD sotto_status sotto_device_ops(int index,
-                                                        void (*row)(void *user, const char *op, sotto_dtype dtype,
-                                                                    bool has),
-                                                        void *user, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_device_ops(
+    int index, void (*row)(void *user, const char *op, sotto_dtype dtype, bool has), void *user, sotto_error *err);
 
 /* A backend is a set of opened devices, each an ordered queue with its own state (thread pool, scratch), and a placement:
  * which layers of a model live on which. Devices are counted from 0: accelerators in the order named, and last the CPU,

@@ -34,6 +34,9 @@ typedef struct sotto_whisper_model_options {
      * encoder, and stay as they are in the decoder, where their bytes count (q8_0 becomes int8 there too). NULL or "auto":
      * what the device prefers (sotto_backend_preferred_weights). */
     const char *compute;
+    /* Only count: weights are declared and not loaded, and sessions take no memory for caches. Such a session can be asked
+     * for sizes (sotto_whisper_get_memory) and graphs, not for text. */
+    bool measure_only;
 } sotto_whisper_model_options;
 
 SOTTO_API void sotto_whisper_model_options_default(sotto_whisper_model_options *options);
@@ -148,6 +151,8 @@ typedef struct sotto_whisper_options {
     sotto_logger logger;
     void (*trace)(void *user, const sotto_trace_node *node); /* every node that ran */
     void *trace_user;
+    void (*trace_split)(void *user,
+                        const sotto_trace_split *split); /* every run of nodes on one device; trace_user too */
 } sotto_whisper_options;
 
 SOTTO_API void sotto_whisper_options_default(sotto_whisper_options *options);
@@ -232,6 +237,18 @@ typedef struct sotto_whisper_timings {
 } sotto_whisper_timings;
 SOTTO_API void sotto_whisper_get_timings(const sotto_whisper_session *session, sotto_whisper_timings *out);
 
+/* What the session needs on one device of its backend, counted from 0. SOTTO_E_NOT_FOUND behind the last. */
+typedef struct sotto_whisper_memory {
+    char device[32];
+    uint64_t weights, caches, compute; /* weights are the model's, shared by its sessions */
+} sotto_whisper_memory;
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_get_memory(const sotto_whisper_session *session, int device,
+                                                                sotto_whisper_memory *out, sotto_error *err);
+
+/* How one of the session's graphs is divided among devices, as text (sotto_plan_describe); graphs as below. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_describe(const sotto_whisper_session *session, const char *graph,
+                                                              void (*write)(void *user, const char *text, size_t n),
+                                                              void *user, sotto_error *err);
 /* One of the session's graphs, "mel", "encode" or "decode" (a step of all sequences), in Graphviz's language. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_write_dot(const sotto_whisper_session *session, const char *graph,
                                                                void (*write)(void *user, const char *text, size_t n),

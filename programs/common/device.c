@@ -1,23 +1,33 @@
 #include "common/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "sotto/backend.h"
-
-int cli_check_device(const cli_command *command, const char *id)
+void cli_device_fill(const cli_device_args *a, sotto_backend_options *o)
 {
-    if (!*id || strcmp(id, "auto") == 0)
-        return CLI_OK;
-    char known[512] = "auto";
-    for (int i = 0; i < sotto_device_count(); i++) {
-        sotto_device_info info;
-        sotto_error err;
-        if (sotto_device_get(i, &info, &err) != SOTTO_OK)
-            continue;
-        if (strcmp(id, info.id) == 0)
-            return CLI_OK;
-        const size_t at = strlen(known);
-        snprintf(known + at, sizeof known - at, " %s", info.id);
+    o->device = a->device;
+    o->main_device = a->main_device;
+    o->gpu_layers = a->gpu_layers < 0 ? SOTTO_LAYERS_ALL : a->gpu_layers == 0 ? SOTTO_LAYERS_NONE : (int)a->gpu_layers;
+    o->device_split = a->device_split;
+    o->split = strcmp(a->split, "row") == 0 ? SOTTO_SPLIT_ROW : SOTTO_SPLIT_LAYER;
+    o->kv_device = a->kv_device;
+    o->no_offload = a->no_offload;
+}
+
+sotto_status cli_print_memory(const sotto_whisper_session *session, sotto_error *err)
+{
+    static const char row[] = "%-12s %10.1f %10.1f %10.1f %10.1f\n";
+    sotto_whisper_memory m, all = {0};
+    sotto_status status;
+    printf("%-12s %10s %10s %10s %10s\n", "MB", "weights", "caches", "compute", "total");
+    for (int d = 0; (status = sotto_whisper_get_memory(session, d, &m, err)) == SOTTO_OK; d++) {
+        printf(row, m.device, (double)m.weights / 1e6, (double)m.caches / 1e6, (double)m.compute / 1e6,
+               (double)(m.weights + m.caches + m.compute) / 1e6);
+        all.weights += m.weights;
+        all.caches += m.caches;
+        all.compute += m.compute;
     }
-    return cli_usage(command, "--device: \"%s\" is not one of: %s", id, known);
+    printf(row, "all", (double)all.weights / 1e6, (double)all.caches / 1e6, (double)all.compute / 1e6,
+           (double)(all.weights + all.caches + all.compute) / 1e6);
+    return status == SOTTO_E_NOT_FOUND ? SOTTO_OK : status;
 }

@@ -372,8 +372,8 @@ static sotto_status download_f32(void *state, const sotto_tensor *t, float *out,
     return inner->download_f32(d->inner, &copy, out, err);
 }
 
-static sotto_status move(device *d, const char *what, task_kind kind, char *to, const char *from, size_t bytes, bool wait,
-                         sotto_error *err)
+static sotto_status move(device *d, const char *what, task_kind kind, char *to, const char *from, size_t bytes,
+                         bool wait, sotto_error *err)
 {
     ST_TRY(called(d, SOTTO_E_DEVICE, what, err));
     d->counts.copied += bytes;
@@ -413,8 +413,8 @@ static sotto_status copy_peer(void *dst_state, st_buffer *dst, size_t dst_offset
     if (d->config.no_peer || ((device *)src_state)->config.no_peer)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "these two devices copy through the host");
     d->counts.peer_bytes += bytes;
-    return move(d, "copy_peer", TASK_COPY, (char *)dst->handle + dst_offset, (const char *)src->handle + src_offset, bytes,
-                false, err);
+    return move(d, "copy_peer", TASK_COPY, (char *)dst->handle + dst_offset, (const char *)src->handle + src_offset,
+                bytes, false, err);
 }
 
 static sotto_status fill_zero(void *state, st_buffer *buffer, sotto_error *err)

@@ -9,14 +9,14 @@
 extern const st_backend_impl st_backend_ref_device;
 
 typedef struct st_ref_device_config {
-    size_t max_size;      /* of a buffer; 0 = no limit */
+    size_t max_size; /* of a buffer; 0 = no limit */
     size_t recommended;
     int64_t offload_rows;
-    uint64_t memory;      /* bytes of all buffers together; 0 = no limit */
+    uint64_t memory; /* bytes of all buffers together; 0 = no limit */
     bool asynchronous, no_peer;
-    uint64_t lacks;       /* 1 << op: operations that it does not have */
-    uint64_t straight;    /* 1 << op: only over contiguous sources */
-    int fail_at;          /* the n-th call from now on fails, once; 0 = none */
+    uint64_t lacks;    /* 1 << op: operations that it does not have */
+    uint64_t straight; /* 1 << op: only over contiguous sources */
+    int fail_at;       /* the n-th call from now on fails, once; 0 = none */
 } st_ref_device_config;
 
 /* May be changed at any time but while plans exist; `state` as opened. */

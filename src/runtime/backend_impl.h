@@ -17,8 +17,8 @@ typedef struct st_buffer_traits {
 
 /* What the scheduler asks about an opened device. */
 typedef struct st_device_traits {
-    bool host_memory;     /* its buffers have host addresses, and run reads and writes any other host address as well */
-    bool asynchronous;    /* run, set_async, get_async and copy_peer put work into a queue and return; sync waits for it */
+    bool host_memory;  /* its buffers have host addresses, and run reads and writes any other host address as well */
+    bool asynchronous; /* run, set_async, get_async and copy_peer put work into a queue and return; sync waits for it */
     int64_t offload_rows; /* a product of at least so many rows is worth the copying of weights that are at home in the
                              host's memory; 0 = never */
 } st_device_traits;
@@ -43,7 +43,7 @@ typedef struct st_exec_hooks {
 
 typedef struct st_backend_impl {
     uint32_t api_version; /* ST_BACKEND_API_VERSION */
-    const char *name; /* ids of devices are this, or this and ":number" */
+    const char *name;     /* ids of devices are this, or this and ":number" */
     sotto_device_kind kind;
 
     /* devices */
@@ -96,7 +96,7 @@ typedef struct st_backend_impl {
     void (*unpin_host)(void *state, void *memory, size_t bytes);
 
     /* execution */
-    bool (*supports)(const sotto_tensor *node); /* a pure function of op, types, shapes and strides */
+    bool (*supports)(const sotto_tensor *node);             /* a pure function of op, types, shapes and strides */
     bool (*can_run)(void *state, const sotto_tensor *node); /* ? = supports. The same for this device in particular */
     /* Scratch, tables, choice of kernels. Called when the plan is made, before memory exists; must not touch data.
      * scratch_bytes: what the backend will hold for the plan. */

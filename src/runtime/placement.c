@@ -101,7 +101,8 @@ typedef struct ranked {
 static int by_rank(const void *a, const void *b)
 {
     const ranked *x = a, *y = b;
-    return x->rank != y->rank ? (x->rank < y->rank) - (x->rank > y->rank) : (x->index > y->index) - (x->index < y->index);
+    return x->rank != y->rank ? (x->rank < y->rank) - (x->rank > y->rank)
+                              : (x->index > y->index) - (x->index < y->index);
 }
 
 sotto_status st_backend_open_auto(const sotto_backend_options *options, sotto_backend **out, sotto_error *err)
@@ -183,9 +184,9 @@ static sotto_status set_shares(sotto_backend *b, const char *text, sotto_error *
             share = strtod(text, &end);
             const bool last = i == n - 1;
             if (end == text || !(share >= 0) || share > 1e9 || *end != (last ? '\0' : ','))
-                return st_fail(err, SOTTO_E_ARGUMENT,
-                               "device_split: expected %d numbers of 0 or more with commas between, one for each device",
-                               n);
+                return st_fail(
+                    err, SOTTO_E_ARGUMENT,
+                    "device_split: expected %d numbers of 0 or more with commas between, one for each device", n);
             text = last ? end : end + 1;
         } else {
             sotto_device_info info = {0};

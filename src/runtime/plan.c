@@ -109,8 +109,8 @@ void sotto_plan_free(sotto_plan *plan)
     st_plan_release_copies(plan);
     sotto_graph_free(plan->graph);
     sotto_graph_free(plan->source);
-    void *const lists[] = {plan->map.key,       plan->map.value,  plan->device, plan->reason, plan->copies,
-                           plan->segments,      plan->inputs,     plan->events, plan->pinned, plan->space_bytes,
+    void *const lists[] = {plan->map.key,       plan->map.value,  plan->device, plan->reason,  plan->copies,
+                           plan->segments,      plan->inputs,     plan->events, plan->pinned,  plan->space_bytes,
                            plan->scratch_bytes, plan->space_used, plan->trace,  plan->seconds, plan->visitors};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         st_free(lists[i]);
@@ -155,8 +155,8 @@ sotto_status sotto_plan_allocate(sotto_plan *plan, sotto_error *err)
 /* ---- bytes in and out ---- */
 
 /* The plan's tensor that holds the caller's, and where it begins in there. */
-static sotto_status locate(const sotto_plan *plan, const sotto_tensor *t, size_t offset, size_t bytes, sotto_tensor **home,
-                           size_t *at, sotto_error *err)
+static sotto_status locate(const sotto_plan *plan, const sotto_tensor *t, size_t offset, size_t bytes,
+                           sotto_tensor **home, size_t *at, sotto_error *err)
 {
     const sotto_tensor *given = t && t->view_of ? t->view_of : t;
     const bool stored = given && (given->flags & ST_TENSOR_STORED);
@@ -179,7 +179,8 @@ static st_runner *runner_of(const sotto_plan *plan, const sotto_tensor *home)
     return d >= 0 ? &plan->backend->device[d] : home->buffer->host ? &plan->backend->device[plan->backend->host] : NULL;
 }
 
-static sotto_status set_input(sotto_plan *plan, st_input *in, size_t at, const void *data, size_t bytes, sotto_error *err)
+static sotto_status set_input(sotto_plan *plan, st_input *in, size_t at, const void *data, size_t bytes,
+                              sotto_error *err)
 {
     if (in->staging == SIZE_MAX) {
         const st_runner *r = &plan->backend->device[in->space];

@@ -43,8 +43,8 @@ typedef struct st_segment {
 /* An input of the caller's graph: the same bytes in each space that reads it. Those in memory that the host cannot write
  * are kept on the host and sent when a run begins, from a second place, so that the first may be filled again meanwhile. */
 typedef struct st_input {
-    sotto_tensor *t;  /* a leaf of the plan's graph */
-    int of;           /* number of the leaf that is the original; its own number for that one */
+    sotto_tensor *t; /* a leaf of the plan's graph */
+    int of;          /* number of the leaf that is the original; its own number for that one */
     int space;
     bool written;     /* by nodes */
     size_t staging;   /* offset in either place; SIZE_MAX = set at once */
@@ -84,7 +84,7 @@ struct sotto_plan {
     st_visitors *visitors; /* [n_device + 1] */
     float *rows;           /* of weights on their way, as f32; [n_rows] */
     size_t n_rows;
-    char *host;            /* inputs as set, inputs on their way, and the bounce area */
+    char *host; /* inputs as set, inputs on their way, and the bounce area */
     size_t staging_bytes, bounce_bytes;
     void **events; /* [n_device]; NULL where the backend has none */
     bool *pinned;  /* [n_device]: the host memory is, for this device */

@@ -91,8 +91,7 @@ static sotto_status take(pool *p, st_plan_item *item, sotto_error *err)
     size_t best_offset = 0, offset;
     for (int64_t i = 0; i < p->n; i++) {
         const range r = p->free[i];
-        if (!fit(p, r.offset, item, &offset) || offset - r.offset > r.size ||
-            r.size - (offset - r.offset) < item->size)
+        if (!fit(p, r.offset, item, &offset) || offset - r.offset > r.size || r.size - (offset - r.offset) < item->size)
             continue;
         if (best < 0 || r.size < p->free[best].size) {
             best = i;

@@ -15,11 +15,11 @@ typedef struct st_runner {
 } st_runner;
 
 struct sotto_backend {
-    st_runner *device;       /* [n_device + 1]; the last is the reference, for operations that no other has, opened
+    st_runner *device;      /* [n_device + 1]; the last is the reference, for operations that no other has, opened
                                 when first needed */
-    int n_device, main, kv;  /* kv -1: with the layers */
-    int host;                /* the device that allocates host memory; -1: none has such */
-    int gpu_layers;          /* as in the options */
+    int n_device, main, kv; /* kv -1: with the layers */
+    int host;               /* the device that allocates host memory; -1: none has such */
+    int gpu_layers;         /* as in the options */
     sotto_split split;
     bool no_offload, is_auto;
     int n_threads;
@@ -90,7 +90,7 @@ typedef struct st_split {
     struct st_piece {
         sotto_tensor *t; /* a stored matrix */
         int64_t row;     /* its first */
-    } *piece;
+    } * piece;
 } st_split;
 
 /* Result of a node that the result may share memory with, element by element. */

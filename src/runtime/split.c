@@ -168,8 +168,8 @@ static bool holds(const sotto_tensor *home, size_t low, size_t high)
 }
 
 /* Memory for the bytes [low, high) of home in the space. */
-static sotto_status add_replica(splitter *s, const sotto_tensor *home, int space, size_t low, size_t high, replica **out,
-                                sotto_error *err)
+static sotto_status add_replica(splitter *s, const sotto_tensor *home, int space, size_t low, size_t high,
+                                replica **out, sotto_error *err)
 {
     sotto_plan *p = s->plan;
     char name[ST_NAME_SIZE];
@@ -405,10 +405,8 @@ static sotto_status split_all(splitter *s, sotto_error *err)
             continue;
         if (!st_grow(&p->inputs, &p->cap_inputs, p->n_inputs + 1, sizeof *p->inputs))
             return no_memory(err);
-        p->inputs[p->n_inputs] = (st_input){.t = g->leaf[i],
-                                            .of = (int)p->n_inputs,
-                                            .written = is_written(g, g->leaf[i]),
-                                            .staging = SIZE_MAX};
+        p->inputs[p->n_inputs] = (st_input){
+            .t = g->leaf[i], .of = (int)p->n_inputs, .written = is_written(g, g->leaf[i]), .staging = SIZE_MAX};
         p->n_inputs++;
     }
     for (int i = 0; i < g->n_node; i++)

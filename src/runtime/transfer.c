@@ -105,9 +105,8 @@ static sotto_status copy_peer(sotto_plan *plan, st_copy *c, sotto_error *err)
     st_runner *from = &plan->backend->device[c->from_device], *to = &plan->backend->device[c->to_device];
     ST_TRY(order(plan, c->from_device, c->to_device, err));
     mark_busy(to);
-    const sotto_status status =
-        to->impl->copy_peer(to->state, c->to->buffer, c->to->offset + c->to_offset, from->state, c->from->buffer,
-                            c->from->offset + c->from_offset, c->bytes, err);
+    const sotto_status status = to->impl->copy_peer(to->state, c->to->buffer, c->to->offset + c->to_offset, from->state,
+                                                    c->from->buffer, c->from->offset + c->from_offset, c->bytes, err);
     if (status == SOTTO_E_UNSUPPORTED) {
         c->no_peer = true;
         return SOTTO_OK;

@@ -161,9 +161,9 @@ static sotto_tensor *step(sched_world *w, uint64_t *random, sotto_tensor *a, sot
         return sotto_concat(g, sotto_view_slice(g, a, 0, 0, SCHED_WIDTH / 2),
                             sotto_view_slice(g, b, 0, SCHED_WIDTH / 2, SCHED_WIDTH / 2), 0);
     case 7: /* scores of the rows among themselves, and back to the width */
-        return sotto_add(g, a, sotto_matmul(g, sotto_softmax(g, sotto_matmul(g, a, b), NULL, 0.1f),
-                                            sotto_copy(g, sotto_view_permute(g, b, (const int[4]){1, 0, 2, 3}),
-                                                       SOTTO_F32)));
+        return sotto_add(g, a,
+                         sotto_matmul(g, sotto_softmax(g, sotto_matmul(g, a, b), NULL, 0.1f),
+                                      sotto_copy(g, sotto_view_permute(g, b, (const int[4]){1, 0, 2, 3}), SOTTO_F32)));
     case 8:
         return sotto_add(g, sotto_get_rows(g, sotto_graph_use(g, w->table), w->rows), a);
     case 9:

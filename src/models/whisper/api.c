@@ -296,8 +296,11 @@ sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whi
     const int n_audio_ctx = session->model->h.n_audio_ctx;
     ST_TRY(st_net_set_audio_ctx(session->net, o->audio_ctx > 0 ? o->audio_ctx : n_audio_ctx, err));
     st_frontend_reset(session->frontend);
-    session->run =
-        (sotto_run_options){.abort = o->abort, .abort_user = o->user, .trace = o->trace, .trace_user = o->trace_user};
+    session->run = (sotto_run_options){.abort = o->abort,
+                                       .abort_user = o->user,
+                                       .trace = o->trace,
+                                       .trace_user = o->trace_user,
+                                       .trace_split = o->trace_split};
     st_net_set_run_options(session->net, &session->run);
     session->total_seconds = 0;
     session->begun = true;
@@ -498,16 +501,51 @@ void sotto_whisper_get_timings(const sotto_whisper_session *session, sotto_whisp
     };
 }
 
+sotto_status sotto_whisper_get_memory(const sotto_whisper_session *session, int device, sotto_whisper_memory *out,
+                                      sotto_error *err)
+{
+    if (!session || !out)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_get_memory: session or out is NULL");
+    *out = (sotto_whisper_memory){0};
+    const int n = sotto_backend_device_count(session->backend);
+    if (device < 0 || device >= n)
+        return st_fail(err, SOTTO_E_NOT_FOUND, "device %d: expected 0 to %d", device, n - 1);
+    sotto_device_info info;
+    ST_TRY(sotto_backend_device(session->backend, device, &info, err));
+    memcpy(out->device, info.id, sizeof out->device);
+    out->weights = sotto_store_device_bytes(session->model->store, device);
+    st_net_device_bytes(session->net, device, &out->caches, &out->compute);
+    const uint64_t mel = sotto_plan_device_bytes(st_frontend_plan(session->frontend), device);
+    out->compute = mel > out->compute ? mel : out->compute;
+    return SOTTO_OK;
+}
+
+static sotto_status find_plan(const sotto_whisper_session *session, const char *graph, const sotto_plan **out,
+                              sotto_error *err)
+{
+    *out = strcmp(graph, "mel") == 0 ? st_frontend_plan(session->frontend) : st_net_plan(session->net, graph);
+    if (*out)
+        return SOTTO_OK;
+    return st_fail(err, SOTTO_E_NOT_FOUND, "graph \"%s\": expected mel, encode or decode", graph);
+}
+
+sotto_status sotto_whisper_describe(const sotto_whisper_session *session, const char *graph,
+                                    void (*write)(void *user, const char *text, size_t n), void *user, sotto_error *err)
+{
+    const sotto_plan *plan;
+    if (!session || !graph)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_describe: session or graph is NULL");
+    ST_TRY(find_plan(session, graph, &plan, err));
+    return sotto_plan_describe(plan, write, user, err);
+}
+
 sotto_status sotto_whisper_write_dot(const sotto_whisper_session *session, const char *graph,
                                      void (*write)(void *user, const char *text, size_t n), void *user, sotto_error *err)
 {
     if (!session || !graph)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_write_dot: session or graph is NULL");
-    if (strcmp(graph, "mel") == 0)
-        return sotto_plan_dot(st_frontend_plan(session->frontend), write, user, err);
-    const sotto_plan *plan = st_net_plan(session->net, graph);
-    if (!plan)
-        return st_fail(err, SOTTO_E_NOT_FOUND, "graph \"%s\": expected mel, encode or decode", graph);
+    const sotto_plan *plan;
+    ST_TRY(find_plan(session, graph, &plan, err));
     return sotto_plan_dot(plan, write, user, err);
 }
 

@@ -35,7 +35,7 @@ typedef struct loader {
     sotto_whisper_model *m;
     weight *list;
     int64_t count, cap;
-    int device; /* of the weights that are listed next */
+    int device;      /* of the weights that are listed next */
     bool own_lookup; /* the embedding is in pieces, so a whole one is kept on the CPU */
     bool no_memory;
 } loader;
@@ -378,6 +378,8 @@ static sotto_status load_weights(loader *l, sotto_error *err)
         const int64_t need = whole ? w->rows * w->n * w->n_parts : 16 * w->n;
         widest = need > widest ? need : widest;
     }
+    if (m->measure_only)
+        return SOTTO_OK;
     ST_TRY(sotto_store_allocate(m->store, err));
     float *scratch = st_alloc((size_t)widest, sizeof *scratch);
     if (!scratch)
@@ -437,6 +439,7 @@ static sotto_status load(loader *l, const sotto_whisper_model_options *options, 
     ST_TRY(st_hparams_read(l->file, &m->h, err));
     snprintf(m->format, sizeof m->format, "%s", sotto_model_file_format(l->file));
     ST_TRY(st_vocab_create(l->file, m->h.n_vocab, &m->vocab, err));
+    m->measure_only = options->measure_only;
     ST_TRY(sotto_backend_open(&options->backend, &m->backend, err));
     ST_TRY(choose_compute(m, options->compute, err));
     m->encoder = st_calloc((size_t)m->h.n_audio_layer, sizeof *m->encoder);

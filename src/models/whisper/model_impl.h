@@ -39,6 +39,7 @@ struct sotto_whisper_model {
     st_vocab *vocab;
     sotto_backend *backend; /* loads weights; sessions open their own on the same devices */
     char format[16];
+    bool measure_only;
     sotto_dtype compute; /* of large products: SOTTO_F32, SOTTO_BF16 or SOTTO_I8 */
     sotto_store *store;
     double load_seconds;
@@ -53,8 +54,8 @@ struct sotto_whisper_model {
     sotto_tensor *encoder_ln_w, *encoder_ln_b;
     /* decoder */
     sotto_tensor *embedding; /* [n_vocab, D]: the output projection */
-    sotto_tensor *lookup;    /* the same for looking tokens up, on the CPU when the projection is in pieces; else that */
-    sotto_tensor *text_pos;  /* [n_text_ctx, D] */
+    sotto_tensor *lookup;   /* the same for looking tokens up, on the CPU when the projection is in pieces; else that */
+    sotto_tensor *text_pos; /* [n_text_ctx, D] */
     st_layer_weights *decoder;
     sotto_tensor *decoder_ln_w, *decoder_ln_b;
 };

@@ -65,8 +65,8 @@ static sotto_status create_cache(st_net *net, const char *what, const int64_t di
     const sotto_dtype dtype = net->m->compute == SOTTO_F32 || net->m->compute == SOTTO_F16 ? SOTTO_F16 : SOTTO_BF16;
     for (int i = 0; i < net->m->h.n_text_layer; i++) {
         char name[64];
-        sotto_store_set_device(*store, sotto_backend_cache_device(net->backend, net->m->h.n_audio_layer + i,
-                                                                  st_whisper_layers(net->m)));
+        sotto_store_set_device(
+            *store, sotto_backend_cache_device(net->backend, net->m->h.n_audio_layer + i, st_whisper_layers(net->m)));
         snprintf(name, sizeof name, "%s_k.%d", what, i);
         k[i] = sotto_store_add(*store, name, dtype, 3, dim, false);
         snprintf(name, sizeof name, "%s_v.%d", what, i);
@@ -204,6 +204,8 @@ static sotto_status init(st_net *net, sotto_error *err)
     const int n_most = padded_rows(net, n_all < h->n_text_ctx ? n_all : h->n_text_ctx);
     if (net->n_window > 1)
         ST_TRY(plan_for(net, n_most, n_most, &step, err));
+    if (net->m->measure_only)
+        return SOTTO_OK;
     ST_TRY(sotto_store_allocate(net->self_store, err));
     return sotto_store_allocate(net->cross_store, err);
 }
@@ -311,6 +313,16 @@ st_net_bytes st_net_get_bytes(const st_net *net)
         b.decode = n > b.decode ? n : b.decode;
     }
     return b;
+}
+
+void st_net_device_bytes(const st_net *net, int device, uint64_t *caches, uint64_t *compute)
+{
+    *caches = sotto_store_device_bytes(net->self_store, device) + sotto_store_device_bytes(net->cross_store, device);
+    *compute = sotto_plan_device_bytes(net->encode[0].plan, device);
+    for (int i = 0; i < net->n_plans; i++) {
+        const uint64_t n = sotto_plan_device_bytes(net->plans[i].plan, device);
+        *compute = n > *compute ? n : *compute; /* plans share an arena */
+    }
 }
 
 const sotto_plan *st_net_plan(const st_net *net, const char *name)

@@ -33,6 +33,8 @@ typedef struct st_net_bytes {
     uint64_t self_cache, cross_cache, encode, decode;
 } st_net_bytes;
 st_net_bytes st_net_get_bytes(const st_net *net);
+/* The part of one device. */
+void st_net_device_bytes(const st_net *net, int device, uint64_t *caches, uint64_t *compute);
 
 /* "encode" or "decode" (a step of all sequences); NULL for another name. */
 const sotto_plan *st_net_plan(const st_net *net, const char *name);

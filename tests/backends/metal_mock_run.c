@@ -51,7 +51,7 @@ static bool run_compiler(const char *source, const char *library, const char *lo
 {
     char *const words_of[] = {METAL_MOCK_COMPILER,
                               "-std=c++17",
-                              "-O1",
+                              "-O2",
                               "-w",
                               "-g1",
                               "-fPIC",

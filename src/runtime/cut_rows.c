@@ -87,7 +87,7 @@ static int space_of_result(const sotto_backend *b, const st_split *split)
 
 static bool is_cut(const sotto_tensor *node)
 {
-    return (node->op == ST_OP_LINEAR || node->op == ST_OP_CONV_1D) && split_of(node);
+    return (node->op == ST_OP_LINEAR || node->op == ST_OP_CONV_1D || node->op == ST_OP_CONV_2D) && split_of(node);
 }
 
 sotto_status st_plan_cut_rows(sotto_plan *plan, sotto_error *err)

@@ -133,17 +133,49 @@ UNARY(tanh)
 UNARY(power)
 UNARY(argmax)
 
-typedef enum types { FLOAT, WEIGHTS, CACHES, PLAIN } types;
+static sotto_tensor *rope(const builder *b)
+{
+    return sotto_rope(b->g, heads(b, b->x), b->rows, NULL, SOTTO_ROPE_HALVES, HEAD, 10000, 1);
+}
+
+static sotto_tensor *top_k(const builder *b)
+{
+    return sotto_top_k(b->g, b->x, 4);
+}
+
+/* x as one image of 8 by 8 with 8 channels */
+static sotto_tensor *image(const builder *b)
+{
+    const int64_t dim[4] = {8, 8, WIDTH * ROWS / 64, 1};
+    return sotto_view_reshape(b->g, b->x, 4, dim);
+}
+
+static sotto_tensor *conv_2d(const builder *b)
+{
+    const sotto_window w = {.kernel = {2, 2}, .stride = {1, 1}, .dilation = {1, 1}};
+    return sotto_conv_2d(b->g, image(b), stored(b, 32, 8, true), NULL, &w, SOTTO_ACT_NONE);
+}
+
+static sotto_tensor *im2col(const builder *b)
+{
+    const sotto_window w = {.kernel = {2, 1}, .stride = {1, 1}, .dilation = {1, 1}};
+    return sotto_im2col(b->g, image(b), &w);
+}
+
+typedef enum types { FLOAT, WEIGHTS, IMAGE_WEIGHTS, CACHES, PLAIN } types;
 
 static const sotto_dtype floats[] = {SOTTO_F32}, weights[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_I8,  SOTTO_Q4_0,
                                                               SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0},
+                         image_weights[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q4_0,
+                                            SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0},
                          caches[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16},
                          plain[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_I32};
 
 static const struct {
     const sotto_dtype *list;
     int n;
-} type_lists[] = {[FLOAT] = {floats, 1}, [WEIGHTS] = {weights, 9}, [CACHES] = {caches, 3}, [PLAIN] = {plain, 4}};
+} type_lists[] = {
+    [FLOAT] = {floats, 1}, [WEIGHTS] = {weights, 9}, [IMAGE_WEIGHTS] = {image_weights, 8}, [CACHES] = {caches, 3}, [PLAIN] = {plain, 4}};
 
 static const struct {
     st_op op;
@@ -152,6 +184,7 @@ static const struct {
 } cases[] = {
     {ST_OP_LINEAR, WEIGHTS, linear},
     {ST_OP_CONV_1D, WEIGHTS, conv_1d},
+    {ST_OP_CONV_2D, IMAGE_WEIGHTS, conv_2d},
     {ST_OP_GET_ROWS, WEIGHTS, get_rows},
     {ST_OP_SET_ROWS, CACHES, set_rows},
     {ST_OP_CACHE_ATTENTION, CACHES, cache_attention},
@@ -174,6 +207,9 @@ static const struct {
     {ST_OP_LOG10, FLOAT, log10_op},
     {ST_OP_POWER, FLOAT, power_op},
     {ST_OP_ARGMAX, FLOAT, argmax_op},
+    {ST_OP_TOP_K, FLOAT, top_k},
+    {ST_OP_ROPE, FLOAT, rope},
+    {ST_OP_IM2COL, FLOAT, im2col},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 

@@ -248,8 +248,6 @@ static void rows_normalize(void *device)
                                      .dim2 = 1,
                                      .x_stride = {1, n, 0, 0},
                                      .y_stride = {1, n, 0, 0},
-                                     .has_weight = 1,
-                                     .has_bias = 1,
                                      .a = 1e-5f};
             st_gpu_launch l = ocl_launch(ST_GPU_layer_norm, ROWS, &p, sizeof p, args, 4);
             l.arg[0].offset = l.arg[3].offset = SKIP * sizeof(float);

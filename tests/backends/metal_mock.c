@@ -575,6 +575,13 @@ static void commands_encodeWaitForEvent(object *self, selector s, object *event,
     signal_or_wait(self, WAIT, event, value);
 }
 
+/* Buffers of one device are strangers to another. */
+static void check_home(const object *encoder, const object *buffer)
+{
+    if (buffer && buffer->owner != encoder->owner->owner->owner)
+        problem("a buffer of another device");
+}
+
 /* What was bound for the last pipeline does not count for this one. */
 static void compute_setComputePipelineState(object *self, selector s, object *pipeline)
 {
@@ -610,6 +617,7 @@ static void compute_setBuffer(object *self, selector s, object *buffer, unsigned
         problem("buffer %p with offset %lu at index %lu", (void *)buffer, offset, index);
         return;
     }
+    check_home(self, buffer);
     drop(self->bound[index]);
     self->bound[index] = hold(buffer);
     self->offset[index] = offset;
@@ -646,20 +654,21 @@ static void compute_dispatchThreadgroups(object *self, selector s, size3 grid, s
     }
 }
 
-static void check_blit(const object *buffer, unsigned long offset, unsigned long size)
+static void check_blit(const object *encoder, const object *buffer, unsigned long offset, unsigned long size)
 {
     if (!buffer || buffer->kind != BUFFER || offset > buffer->size || size > buffer->size - offset)
         problem("a blit of %lu bytes at %lu beyond its buffer", size, offset);
     if (offset % 4 != 0 || size % 4 != 0 || size == 0)
         problem("a blit of %lu bytes at %lu", size, offset);
+    check_home(encoder, buffer);
 }
 
 static void blit_copyFromBuffer(object *self, selector s, object *from, unsigned long from_offset, object *to,
                                 unsigned long to_offset, unsigned long size)
 {
     (void)s;
-    check_blit(from, from_offset, size);
-    check_blit(to, to_offset, size);
+    check_blit(self, from, from_offset, size);
+    check_blit(self, to, to_offset, size);
     command *c = append(self->owner, COPY);
     c->buffer[0] = hold(to);
     c->buffer[1] = hold(from);
@@ -671,7 +680,7 @@ static void blit_copyFromBuffer(object *self, selector s, object *from, unsigned
 static void blit_fillBuffer(object *self, selector s, object *buffer, range r, uint8_t value)
 {
     (void)s;
-    check_blit(buffer, r.location, r.length);
+    check_blit(self, buffer, r.location, r.length);
     command *c = append(self->owner, FILL);
     c->buffer[0] = hold(buffer);
     c->offset[0] = r.location;

@@ -131,6 +131,24 @@ static void test_wrapped_pages(void **state)
     assert_clean();
 }
 
+static void test_two_gpus(void **state)
+{
+    (void)state;
+    sotto_error err = {0};
+    void *one = open_metal(0), *sibling = open_metal(0), *other = open_metal(1);
+    st_buffer a = metal_buffer(one, 64), b = metal_buffer(sibling, 64), c = metal_buffer(other, 64);
+    must(api->copy(one, b.handle, 0, a.handle, 0, 64, &err), &err);
+    assert_int_equal(api->copy(one, c.handle, 0, a.handle, 0, 64, &err), SOTTO_E_UNSUPPORTED);
+    assert_int_equal(api->copy(other, c.handle, 0, a.handle, 0, 64, &err), SOTTO_E_UNSUPPORTED);
+    api->free(a.handle);
+    api->free(b.handle);
+    api->free(c.handle);
+    api->close(one);
+    api->close(sibling);
+    api->close(other);
+    assert_clean();
+}
+
 /* x doubles with every launch */
 static int run_doubling(void *device, int n, sotto_status *status)
 {
@@ -422,10 +440,12 @@ static void test_two_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_large_writes), cmocka_unit_test(test_wrapped_pages),
-        cmocka_unit_test(test_groups),   cmocka_unit_test(test_abort),        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_capture),  cmocka_unit_test(test_old_system),   cmocka_unit_test(test_wrong_launches),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_large_writes),
+        cmocka_unit_test(test_wrapped_pages), cmocka_unit_test(test_two_gpus),
+        cmocka_unit_test(test_groups),        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_events),        cmocka_unit_test(test_capture),
+        cmocka_unit_test(test_old_system),    cmocka_unit_test(test_wrong_launches),
+        cmocka_unit_test(test_failures),      cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, load_mock, NULL);
 }

@@ -208,6 +208,8 @@ static sotto_status copy_memory(st_metal *m, const st_metal_memory *to, size_t t
 {
     ST_TRY(check_range(m, to, to_offset, bytes, err));
     ST_TRY(check_range(m, from, from_offset, bytes, err));
+    if (to->gpu->device != from->gpu->device || to->gpu->device != m->gpu->device)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: no copies from or to another GPU", m->id);
     if (bytes == 0)
         return SOTTO_OK;
     if (to_offset % WORD == 0 && from_offset % WORD == 0 && bytes % WORD == 0)

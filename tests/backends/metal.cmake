@@ -23,6 +23,10 @@ if(SOTTO_METAL AND SOTTO_SIM AND SOTTO_CXX AND CMAKE_SYSTEM_NAME STREQUAL Linux)
     set_property(TEST backends.metal_${part} APPEND PROPERTY
       ENVIRONMENT "LD_LIBRARY_PATH=${metal_mock_dir};SOTTO_TEST_DEVICE=metal:0")
   endforeach()
+  # A whole model, on the stand-in and split with the CPU.
+  sotto_add_test(backends.metal_model test_backends_split on_each_kind_of_device)
+  set_tests_properties(backends.metal_model PROPERTIES FIXTURES_REQUIRED tiny_models)
+  set_property(TEST backends.metal_model APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${metal_mock_dir}")
 endif()
 
 # The text itself, for Metal's compiler, which is not here.

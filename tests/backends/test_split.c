@@ -172,6 +172,22 @@ static void in_buffers_of_1_mib(void **state)
     check(&o, "f32", f32_bound);
 }
 
+/* Wholly on a device of each kind that this machine has or plays, and half on it. */
+static void on_each_kind_of_device(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"opencl:0", "cuda:0", "metal:0"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        if (!is_there(ids[i]))
+            continue;
+        const sotto_backend_options whole = {.device = ids[i], .n_threads = 1};
+        const sotto_backend_options half = {.device = ids[i], .n_threads = 1, .gpu_layers = 2};
+        check(&whole, "f32", f32_bound);
+        check(&whole, "f16", f16_bound);
+        check(&half, "f32", f32_bound);
+    }
+}
+
 static void over_cpu_and_two_kinds_of_device(void **state)
 {
     (void)state;
@@ -225,14 +241,17 @@ static void two_sessions_from_two_threads(void **state)
     sotto_whisper_model_free(model);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1) /* a pattern of test names */
+        cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_every_border_between_layers),
         cmocka_unit_test(by_rows),
         cmocka_unit_test(caches_elsewhere),
         cmocka_unit_test(in_16_bits),
         cmocka_unit_test(in_buffers_of_1_mib),
+        cmocka_unit_test(on_each_kind_of_device),
         cmocka_unit_test(over_cpu_and_two_kinds_of_device),
         cmocka_unit_test(two_sessions_from_two_threads),
     };

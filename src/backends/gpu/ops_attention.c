@@ -19,6 +19,13 @@ static bool f32_heads(const sotto_tensor *t)
     return t->dtype == SOTTO_F32 && (t->stride[0] == sizeof(float) || t->dim[0] <= 1);
 }
 
+/* Of this type, and every row of a head begins at a multiple of eight elements and of 16 bytes. */
+static bool eights(const st_gpu_operand *t, sotto_dtype dtype)
+{
+    return t->dtype == dtype && t->stride[1] % 8 == 0 && t->stride[2] % 8 == 0 && t->stride[3] % 8 == 0 &&
+           t->at.offset % 16 == 0;
+}
+
 static bool supports_attention(const sotto_tensor *node)
 {
     const sotto_tensor *q = node->src[0];
@@ -53,7 +60,8 @@ static sotto_status emit_attention(st_gpu_builder *b, const sotto_tensor *node, 
                                   .y_batch = y.stride[2],
                                   .causal = node->params.i[0],
                                   .scale = node->params.f[0]};
-    const bool mma = b->gpu->caps.has_mma && node->params.compute == SOTTO_COMPUTE_F16 && (p.d == 64 || p.d == 128);
+    const bool mma = b->gpu->caps.has_mma && node->params.compute == SOTTO_COMPUTE_F16 && (p.d == 64 || p.d == 128) &&
+                     eights(&q, SOTTO_F16) && eights(&k, SOTTO_F16) && eights(&v, SOTTO_F16);
     const uint32_t queries = mma ? MMA_QUERIES : QUERIES, blocks = ((uint32_t)p.n_q + queries - 1) / queries;
     const st_gpu_kernel kernel = !mma        ? ST_GPU_attention
                                  : p.d == 64 ? ST_GPU_attention_mma_64
@@ -120,7 +128,11 @@ static sotto_status emit_cache(st_gpu_builder *b, const sotto_tensor *node, sott
     if (p.n_split > 1)
         parts = st_gpu_scratch(b, (size_t)pairs * (size_t)p.n_split * (size_t)(p.d + 2) * sizeof(float));
     const st_gpu_arg args[] = {q.at, k.at, v.at, index.at, base.at, n_kv.at, parts, y.at};
-    ST_TRY(st_gpu_emit(b, ST_GPU_cache_attention, pairs, (uint32_t)p.n_split, 1, &p, sizeof p, args, 8, err));
+    const bool narrow = eights(&k, SOTTO_F16) && eights(&v, SOTTO_F16) && eights(&q, q.dtype);
+    const st_gpu_kernel kernel = narrow && p.d == 64                                   ? ST_GPU_cache_attention_64
+                                 : narrow && p.d == 128 && b->gpu->caps.subgroup >= 16 ? ST_GPU_cache_attention_128
+                                                                                       : ST_GPU_cache_attention;
+    ST_TRY(st_gpu_emit(b, kernel, pairs, (uint32_t)p.n_split, 1, &p, sizeof p, args, 8, err));
     if (p.n_split == 1)
         return SOTTO_OK;
     const st_gpu_arg join[] = {n_kv.at, parts, y.at};

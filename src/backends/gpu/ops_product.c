@@ -184,8 +184,8 @@ static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct pro
     flatten(p, &batch3);
     const uint32_t batch = (uint32_t)(p->batch2 * batch3), m = (uint32_t)p->m, n = (uint32_t)p->n;
     const bool by_units = caps->has_mma && k->has_mma && node->params.compute == SOTTO_COMPUTE_F16 && p->w_wide;
-    const bool few = m <= (by_units ? MOST_ROWS_GEMV : MOST_ROWS_FEW);
     p->x_wide = is_wide(p, x);
+    const bool few = m <= (by_units ? MOST_ROWS_GEMV : MOST_ROWS_FEW) && p->x_wide && p->w_wide && p->x_len == NO_LIMIT;
     if (by_units && !few && (p->x_type != SOTTO_F16 || !p->x_wide)) {
         ST_TRY(halve_left(b, p, batch3, x, err));
         p->x_wide = is_wide(p, x);
@@ -193,7 +193,8 @@ static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct pro
     const bool mma = by_units && p->x_wide;
     const st_gpu_arg args[] = {x->at, w->at, st_gpu_scales_of(node->src[1]), bias.at, residual.at, y->at};
     if (few) {
-        const uint32_t rows = m == 1 ? 1 : m <= 4 ? 4 : 8, columns = 128 / (uint32_t)caps->subgroup;
+        const uint32_t rows = m == 1 ? 1 : m <= 4 ? 4 : 8;
+        const uint32_t columns = 128 / (uint32_t)caps->subgroup * (rows == 1 ? 1 : 2);
         const st_gpu_kernel kernel = rows == 1 ? k->gemv : rows == 4 ? k->gemv4 : k->gemv8;
         return st_gpu_emit(b, kernel, (n + columns - 1) / columns, (m + rows - 1) / rows, batch, p, sizeof *p, args, 6,
                            err);

@@ -437,6 +437,55 @@ static void test_two_threads(void **state)
     assert_clean();
 }
 
+#define NOTICED(statement, text)                        \
+    do {                                                \
+        statement;                                      \
+        assert_string_equal(mock_state->problem, text); \
+        mock_state->problem[0] = 0;                     \
+    } while (0)
+
+/* The stand-in finds what it is there to find. */
+static void test_wrong_use(void **state)
+{
+    (void)state;
+    const mtl_size one = {1, 1, 1};
+    st_objc o;
+    assert_true(st_objc_load(&o));
+    void *const pool = o.pool_push();
+    const mtl_id all = o.all_devices(), device = mtl_object_at(&o, all, 1), other = mtl_object_at(&o, all, 2);
+    const mtl_id queue = mtl_new_queue(&o, device), commands = mtl_command_buffer(&o, queue);
+    const mtl_id buffer = mtl_new_buffer(&o, device, 64, 32), foreign = mtl_new_buffer(&o, other, 64, 32);
+    NOTICED(mtl_name(&o, NULL), "name is sent to nil");
+    NOTICED(mtl_contents(&o, device), "MTLDevice does not know contents");
+    NOTICED(mtl_contents(&o, buffer), "the contents of a private buffer");
+    NOTICED(mtl_release(&o, mtl_new_buffer(&o, device, 0, 0)), "a buffer of 0 bytes");
+    NOTICED(mtl_wait(&o, commands), "waiting for a command buffer that was not committed");
+    NOTICED(o.class_named("NSNumber"), "no class NSNumber");
+    mtl_id encoder = mtl_blit_encoder(&o, commands);
+    NOTICED(mtl_fill(&o, encoder, buffer, (mtl_range){62, 4}, 0), "a blit of 4 bytes at 62 beyond its buffer");
+    NOTICED(mtl_fill(&o, encoder, buffer, (mtl_range){0, 3}, 0), "a blit of 3 bytes at 0");
+    NOTICED(mtl_fill(&o, encoder, foreign, (mtl_range){0, 4}, 0), "a buffer of another device");
+    NOTICED(mtl_compute_encoder(&o, commands),
+            "an encoder of a command buffer that is committed or has another one open");
+    encoder = mtl_compute_encoder(&o, mtl_command_buffer(&o, queue));
+    NOTICED(mtl_dispatch(&o, encoder, one, one), "a dispatch without a pipeline");
+    NOTICED(mtl_set_buffer(&o, encoder, NULL, 0, 1), "buffer (nil) with offset 0 at index 1");
+    mtl_end_encoding(&o, encoder);
+    NOTICED(mtl_end_encoding(&o, encoder), "endEncoding twice");
+    mtl_release(&o, buffer);
+    mtl_release(&o, foreign);
+    const mtl_id spare = mtl_new_shared_event(&o, device);
+    mtl_release(&o, spare);
+    NOTICED(mtl_release(&o, spare), "a release too many");
+    mtl_release(&o, queue);
+    NOTICED(o.pool_pop(pool), "MTLComputeCommandEncoder is released without endEncoding");
+    assert_int_equal(mock_state->n_alive, 4); /* the array and its three devices */
+    NOTICED(mtl_name(&o, device), "NSString is autoreleased without a pool");
+    mtl_release(&o, all);
+    mock_state->n_alive--; /* that string, which nobody can release */
+    assert_clean();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,7 +494,8 @@ int main(void)
         cmocka_unit_test(test_groups),        cmocka_unit_test(test_abort),
         cmocka_unit_test(test_events),        cmocka_unit_test(test_capture),
         cmocka_unit_test(test_old_system),    cmocka_unit_test(test_wrong_launches),
-        cmocka_unit_test(test_failures),      cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_wrong_use),     cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, load_mock, NULL);
 }

@@ -215,7 +215,7 @@ struct tile_c {
 
 FN ushort f_half_limited(float v)
 {
-    return f_half(fmin(fmax(v, -65504.0f), 65504.0f));
+    return f_half(v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v); /* NaN stays NaN */
 }
 FN void store_halves8(threadgroup half_t *to, thread const float *v)
 {

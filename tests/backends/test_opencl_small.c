@@ -125,7 +125,7 @@ static void run_all(sotto_backend *b)
                                         SOTTO_Q4_0, SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1};
     static const int rows[] = {1, 17, 3, 7}; /* each has a kernel of its own */
     for (int t = 0; t < COUNT(types); t++)
-        for (int i = 0; i < (t == 0 ? COUNT(rows) : 2); i++) {
+        for (int i = 0; i < (t == 0 ? COUNT(rows) : 1 + t % 2); i++) {
             const variant v = {.how = (layout)(i % 2),
                                .dtype = types[t],
                                .matrix = true,
@@ -163,16 +163,25 @@ static void run_all(sotto_backend *b)
     }
 }
 
+static void run_device(int index)
+{
+    sotto_backend *b = open_or_null(st_opencl_device_at(index, NULL)->caps.id, NULL, 1);
+    assert_non_null(b);
+    print_message("%s, subgroups of %d\n", sotto_backend_description(b), st_opencl_device_at(index, NULL)->caps.subgroup);
+    run_all(b);
+    sotto_backend_free(b);
+}
+
 static void test_small(void **state)
 {
     (void)state;
     ref = open_or_null("reference", NULL, 1);
     for (int i = 0; i < st_opencl_count(); i++) {
-        sotto_backend *b = open_or_null(st_opencl_device_at(i, NULL)->caps.id, NULL, 1);
-        assert_non_null(b);
-        print_message("%s\n", sotto_backend_description(b));
-        run_all(b);
-        sotto_backend_free(b);
+        const int lanes = st_opencl_device_at(i, NULL)->caps.subgroup;
+        run_device(i);
+        for (int size = 8; size <= 64; size *= 2)
+            if (size != lanes && st_opencl_set_subgroup(i, size, true))
+                run_device(i);
     }
     sotto_backend_free(ref);
 }

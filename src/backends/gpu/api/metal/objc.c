@@ -20,10 +20,12 @@ bool st_objc_load(st_objc *o)
         !st_library_function(objc, "objc_autoreleasePoolPop", &o->pool_pop) ||
         !st_library_function(metal, "MTLCopyAllDevices", &o->all_devices))
         return false;
-#define MESSAGE(R, name, text, ...) o->sel.name = selector(text);
-#define COMMAND(name, text, ...) o->sel.name = selector(text);
+#define FIRST(text, ...) text
+#define MESSAGE(R, name, ...) o->sel.name = selector(FIRST(__VA_ARGS__, 0));
+#define COMMAND(name, ...) o->sel.name = selector(FIRST(__VA_ARGS__, 0));
     ST_MTL_MESSAGES(MESSAGE, MESSAGE, MESSAGE, MESSAGE, MESSAGE)
     ST_MTL_COMMANDS(COMMAND, COMMAND, COMMAND, COMMAND, COMMAND)
+#undef FIRST
 #undef MESSAGE
 #undef COMMAND
     return true;

@@ -15,3 +15,14 @@ if(SOTTO_CUDA AND SOTTO_SIM AND CMAKE_SYSTEM_NAME STREQUAL Linux)
       ENVIRONMENT "SOTTO_TEST_DEVICE=cuda:0;LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/cuda_mock:$ENV{LD_LIBRARY_PATH}")
   endforeach()
 endif()
+
+# What script/cuda-kernels says of the committed kernels. Compiling all of them anew takes minutes: only where the compiler
+# is that of the committed files.
+if(SOTTO_CUDA AND SOTTO_SH)
+  foreach(check sources clang check spills)
+    add_test(NAME backends.cuda_kernels_${check}
+      COMMAND ${SOTTO_SH} ${PROJECT_SOURCE_DIR}/script/cuda-kernels --${check} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(backends.cuda_kernels_${check} PROPERTIES SKIP_RETURN_CODE 77
+      ENVIRONMENT "CC=${CMAKE_C_COMPILER};ARCHS=75 80 90 120")
+  endforeach()
+endif()

@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 FOLDERS = ["base", "tensor", "quant", "reference", "runtime", "formats", "models/common", "models/whisper",
-           "models/silero", "backends/cpu", "backends/cpu/kernels/portable"]
+           "models/silero", "backends/cpu", "backends/cpu/kernels/portable", "backends/gpu", "backends/gpu/api/opencl"]
 X86, ARM = "backends/cpu/kernels/x86", "backends/cpu/kernels/arm"
 TARGETS = {
     "windows": (["-target", "x86_64-windows-gnu"], X86),

@@ -151,8 +151,9 @@ static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_
     char *target = st_tensor_data(t);
     if (n_rows == 0 || n == 0)
         return SOTTO_OK;
-    float *line = injected(state, ST_REF_UPLOAD) ? NULL : st_alloc((size_t)n, sizeof *line);
-    if (!line)
+    const bool fails = injected(state, ST_REF_UPLOAD), convert = st_ref_is_scaled(t) || dtype != t->dtype;
+    float *line = fails || !convert ? NULL : st_alloc((size_t)n, sizeof *line);
+    if (fails || (convert && !line))
         return st_fail_memory(err, (uint64_t)n * sizeof *line, t->name);
     bool good = true;
     for (int64_t r = 0; r < n_rows && good; r++) {

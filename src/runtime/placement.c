@@ -255,7 +255,7 @@ int sotto_backend_layer_device(const sotto_backend *b, int layer, int n_layers)
     double upto = 0;
     for (int i = 0; i < n; i++) {
         upto += b->device[i].share;
-        if ((layer + 0.5) / on < upto)
+        if (b->device[i].share > 0 && (layer + 0.5) / on <= upto + 1e-9)
             return i;
     }
     return n - 1;

@@ -86,8 +86,9 @@ struct sotto_plan {
     size_t n_rows;
     char *host; /* inputs as set, inputs on their way, and the bounce area */
     size_t staging_bytes, bounce_bytes;
-    void **events; /* [n_device]; NULL where the backend has none */
-    bool *pinned;  /* [n_device]: the host memory is, for this device */
+    void **events;   /* [n_device]; NULL where the backend has none */
+    bool has_events; /* as far as there are any */
+    bool *pinned;    /* [n_device]: the host memory is, for this device */
     bool stores_seen, in_flight;
     double *seconds;         /* [n_node], for the trace */
     sotto_trace_node *trace; /* [n_node], filled when the plan is made */

@@ -67,6 +67,7 @@ typedef struct trial {
     sotto_store *store;
     sotto_tensor *stored;
     sotto_error *err;
+    sotto_status status; /* of declaring */
 } trial;
 
 static float wave(int64_t i)
@@ -97,9 +98,11 @@ static sotto_status fill(const trial *t)
 static sotto_tensor *declare(void *user, sotto_dtype dtype, int n_dims, const int64_t *dim, bool matrix)
 {
     trial *t = user;
-    if (sotto_store_create(t->backend, matrix ? SOTTO_USAGE_WEIGHTS : SOTTO_USAGE_CACHE, &t->store, t->err) != SOTTO_OK)
-        return NULL;
-    t->stored = sotto_store_add(t->store, "stored", dtype, n_dims, dim, matrix);
+    t->status = sotto_store_create(t->backend, matrix ? SOTTO_USAGE_WEIGHTS : SOTTO_USAGE_CACHE, &t->store, t->err);
+    if (t->status == SOTTO_OK)
+        t->stored = sotto_store_add(t->store, "stored", dtype, n_dims, dim, matrix);
+    if (t->status == SOTTO_OK && !t->stored)
+        t->status = sotto_store_allocate(t->store, t->err); /* tells why */
     return t->stored;
 }
 
@@ -126,7 +129,7 @@ static sotto_status try_case(sotto_backend *b, int index, char *out, size_t *n, 
     sotto_graph *g;
     ST_TRY(sotto_graph_create("case", &g, err));
     sotto_tensor *node = st_op_case_build(index, g, &source, &x, &rows);
-    sotto_status status = node ? SOTTO_OK : SOTTO_E_MEMORY;
+    sotto_status status = t.status != SOTTO_OK ? t.status : node ? SOTTO_OK : SOTTO_E_MEMORY;
     const bool in_store = node && node->view_of && node->op == ST_OP_SET_ROWS;
     if (status == SOTTO_OK && !in_store)
         sotto_graph_output(g, node, "y");

@@ -49,11 +49,17 @@ sotto_status st_plan_prepare_copies(sotto_plan *plan, sotto_error *err)
             return st_fail_memory(err, bytes, "bytes on their way between devices");
         pin(plan, true);
     }
-    for (int d = 0; plan->n_copies > 0 && d < plan->backend->n_device; d++) {
+    for (int d = 0; plan->n_copies > 0 && !plan->has_events && d < plan->backend->n_device; d++) {
         st_runner *r = &plan->backend->device[d];
-        if (!plan->events[d] && has_events(r->impl) && st_runner_traits(r).asynchronous)
-            ST_TRY(r->impl->event_create(r->state, &plan->events[d], err));
+        if (plan->events[d] || !has_events(r->impl) || !st_runner_traits(r).asynchronous)
+            continue;
+        const sotto_status status = r->impl->event_create(r->state, &plan->events[d], err);
+        if (status == SOTTO_E_UNSUPPORTED) /* not this device of the backend's: the host waits */
+            plan->events[d] = NULL;
+        else
+            ST_TRY(status);
     }
+    plan->has_events = true;
     return SOTTO_OK;
 }
 
@@ -122,7 +128,7 @@ static sotto_status copy_weights(sotto_plan *plan, const st_copy *c, sotto_error
     const int64_t n = c->to->dim[0], n_rows = st_tensor_n_rows(c->to);
     ST_TRY(from->impl->download_f32(from->state, c->from, plan->rows, err));
     ST_TRY(st_runner_sync(to, err)); /* it may still read what was in this place */
-    if (sotto_dtype_block(dtype) == 1)
+    if (dtype == SOTTO_F32 || dtype == SOTTO_I8)
         return to->impl->upload(to->state, c->to, 0, n_rows, SOTTO_F32, plan->rows, err);
     if (!sotto_row_from_f32(dtype, plan->rows, plan->rows + plan->n_rows, n * n_rows))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s cannot be brought to %s", c->from->name,

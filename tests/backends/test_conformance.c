@@ -466,7 +466,8 @@ static void many_rows_on(sotto_backend *b, sotto_backend *ref)
     for (int i = 0; i < (simulated || processor ? 1 : COUNT(rows)); i++)
         for (int e = 0; e < N_MANY_ROWS; e++) {
             const variant v = {.dim = {1, rows[i], 1, 1}, .extra = e};
-            scene_compare(b, ref, "many rows", build_many_rows, &v);
+            if (!simulated || e == 0 || (e >= 4 && e <= 10)) /* the others have a group a row as well, which takes long */
+                scene_compare(b, ref, "many rows", build_many_rows, &v);
         }
 }
 

@@ -160,7 +160,7 @@ static void kernels_compute_on_every_device(void **state)
             assert_true(y[i] == x[i] * w[i % 7]);
 
         const struct rows_p q = {
-            .n = ROW, .dim1 = 2, .dim2 = 1, .x_stride = {1, ROW}, .y_stride = {1, ROW}, .has_weight = 1, .has_bias = 1, .a = 1e-5f};
+            .n = ROW, .dim1 = 2, .dim2 = 1, .x_stride = {1, ROW}, .y_stride = {1, ROW}, .a = 1e-5f};
         l = launch_of(ST_GPU_layer_norm, 2, &q, sizeof q);
         l.n_args = 4;
         l.arg[0].buffer = &b.x, l.arg[1].buffer = &b.w, l.arg[2].buffer = &b.w, l.arg[3].buffer = &b.y;

@@ -31,7 +31,8 @@ __asm__(".text\n"
         "    popq %r12\n"
         "    popq %rbx\n"
         "    popq %rbp\n"
-        "    ret\n");
+        "    popq %rcx\n" /* not ret, which the processor would expect to go back to the caller */
+        "    jmpq *%rcx\n");
 
 /* As if entry had been called by nobody: its return address is 0. */
 static void *first_frame(char *top, void (*entry)(void))
@@ -88,19 +89,34 @@ static void *first_frame(char *top, void (*entry)(void))
 
 /* ---- stacks ---- */
 
-bool st_fiber_pool_init(st_fiber_pool *pool, int n)
+enum { TOP_BYTES = 64 };
+
+/* Stacks begin at different places in their slots, or they would all want the same lines of the cache and of the table of
+ * pages: on one of 16 pages, and there on one of 7 places. */
+static size_t colour(int i)
 {
-    *pool = (st_fiber_pool){.mapped_size = (size_t)(n + 1) * ST_FIBER_SLOT, .n = n};
-    void *const p = mmap(NULL, pool->mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return (size_t)(i % 16) * 4096 + (size_t)(i / 16 % 7) * 576;
+}
+
+bool st_fiber_pool_init(st_fiber_pool *pool, int n, size_t owner_size)
+{
+    const size_t size = (size_t)(n + 1) * ST_FIBER_SLOT;
+    char *const owners = st_calloc((size_t)n, owner_size);
+    char *const p = owners ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    *pool = (st_fiber_pool){0};
     if (p == MAP_FAILED) {
-        *pool = (st_fiber_pool){0};
+        st_free(owners);
         return false;
     }
-    pool->mapped = p;
-    pool->slots = pool->mapped + (ST_FIBER_SLOT - ((uintptr_t)p & (ST_FIBER_SLOT - 1))) % ST_FIBER_SLOT;
+    char *const slots = p + (ST_FIBER_SLOT - ((uintptr_t)p & (ST_FIBER_SLOT - 1))) % ST_FIBER_SLOT;
+    *pool = (st_fiber_pool){p, slots, size, owners, owner_size, n};
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n && page < ST_FIBER_SLOT / 2; i++) /* without guards where the system has no room for them */
-        (void)mprotect(pool->slots + (size_t)i * ST_FIBER_SLOT, page, PROT_NONE);
+    for (int i = 0; i < n; i++) {
+        char *const slot = slots + (size_t)i * ST_FIBER_SLOT;
+        ((void **)(void *)(slot + ST_FIBER_SLOT))[-1] = st_fiber_owner(pool, i);
+        if (page < ST_FIBER_SLOT / 4)
+            (void)mprotect(slot, page, PROT_NONE); /* goes without a guard where the system has no room for one */
+    }
     return true;
 }
 
@@ -110,14 +126,16 @@ void st_fiber_pool_free(st_fiber_pool *pool)
         __asan_unpoison_memory_region(pool->mapped, pool->mapped_size);
         munmap(pool->mapped, pool->mapped_size);
     }
+    st_free(pool->owners);
     *pool = (st_fiber_pool){0};
 }
 
 bool st_fiber_begin(const st_fiber_pool *pool, int i, st_fiber *f, void (*entry)(void))
 {
-    char *const top = st_fiber_owner(pool, i);
-    f->bottom = pool->slots + (size_t)i * ST_FIBER_SLOT;
-    f->size = ST_FIBER_SLOT - ST_FIBER_OWNER;
+    char *const slot = pool->slots + (size_t)i * ST_FIBER_SLOT;
+    char *const top = slot + ST_FIBER_SLOT - TOP_BYTES - colour(i);
+    f->bottom = slot;
+    f->size = (size_t)(top - slot);
     f->fake = NULL;
     if (!f->thread)
         f->thread = __tsan_create_fiber(0);
@@ -175,7 +193,7 @@ void st_fiber_entered(st_fiber *from)
 void st_fiber_abandon(const st_fiber_pool *pool, int i)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    __asan_unpoison_memory_region(pool->slots + (size_t)i * ST_FIBER_SLOT + page, ST_FIBER_SLOT - ST_FIBER_OWNER - page);
+    __asan_unpoison_memory_region(pool->slots + (size_t)i * ST_FIBER_SLOT + page, ST_FIBER_SLOT - TOP_BYTES - page);
 }
 
 void st_fiber_end(st_fiber *f)

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each stack is a slot at a multiple of its size: the lowest page is a guard, the top belongs to the owner. So code on a
- * fiber finds its owner from the address of anything on its stack. */
-enum { ST_FIBER_SLOT = 128 * 1024, ST_FIBER_OWNER = 4096 };
+/* Each stack is a slot at a multiple of its size: the lowest page is a guard, the highest bytes point to the fiber's owner.
+ * So code on a fiber finds its owner from the address of anything on its stack. */
+enum { ST_FIBER_SLOT = 128 * 1024 };
 
 typedef struct st_fiber {
     void *sp;            /* where the rest of the registers lie while another runs */
@@ -22,24 +22,25 @@ typedef struct st_fiber {
 typedef struct st_fiber_pool {
     char *mapped, *slots;
     size_t mapped_size;
+    char *owners; /* zeroed when the pool is made */
+    size_t owner_size;
     int n;
 } st_fiber_pool;
 
-/* False without memory; what is in the pool is lost then. */
-bool st_fiber_pool_init(st_fiber_pool *pool, int n);
+/* False without memory; nothing is in the pool then. */
+bool st_fiber_pool_init(st_fiber_pool *pool, int n, size_t owner_size);
 void st_fiber_pool_free(st_fiber_pool *pool);
 
-/* ST_FIBER_OWNER bytes, zeroed when the pool is made. */
 static inline void *st_fiber_owner(const st_fiber_pool *pool, int i)
 {
-    return pool->slots + (size_t)(i + 1) * ST_FIBER_SLOT - ST_FIBER_OWNER;
+    return pool->owners + (size_t)i * pool->owner_size;
 }
 
 /* Of the fiber that calls. */
 static inline void *st_fiber_self(void)
 {
     const uintptr_t slot = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(ST_FIBER_SLOT - 1);
-    return (void *)(slot + ST_FIBER_SLOT - ST_FIBER_OWNER);
+    return ((void **)(slot + ST_FIBER_SLOT))[-1];
 }
 
 /* The fiber of slot i begins at entry when it is next switched to; entry never returns. False without memory. */

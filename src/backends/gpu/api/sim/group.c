@@ -76,9 +76,8 @@ static sotto_status fail_divergent(st_sim_group *g, const st_sim_item *a, const 
     return fail_in(g, "divergent barrier: %s, %s", one, other);
 }
 
-void st_sim_stop(const char *file, int line, const char *fmt, ...)
+void st_sim_stop(st_sim_item *me, const char *file, int line, const char *fmt, ...)
 {
-    st_sim_item *const me = st_sim_self();
     st_sim_group *const g = me->group;
     char text[300];
     va_list args;
@@ -111,38 +110,35 @@ static void wait_at(st_sim_item *me, st_sim_wait how, const char *file, int line
     st_fiber_switch(&me->fiber, &me->group->scheduler);
 }
 
-void st_sim_barrier(const char *file, int line)
+void st_sim_barrier(st_sim_item *me, const char *file, int line)
 {
-    wait_at(st_sim_self(), ST_SIM_BARRIER, file, line);
+    wait_at(me, ST_SIM_BARRIER, file, line);
 }
 
-float st_sim_exchange(st_sim_wait how, float x, int mask, const char *file, int line)
+float st_sim_exchange(st_sim_item *me, st_sim_wait how, float x, int mask, const char *file, int line)
 {
-    st_sim_item *const me = st_sim_self();
     me->value = x;
     me->mask = mask;
     wait_at(me, how, file, line);
     return me->value;
 }
 
-void st_sim_mma(tile_c *c, const tile_a *a, const tile_b *b, const char *file, int line)
+void st_sim_mma(st_sim_item *me, tile_c *c, const tile_a *a, const tile_b *b, const char *file, int line)
 {
-    st_sim_item *const me = st_sim_self();
     if (me->group->subgroup != 32)
-        st_sim_stop(file, line, "tiles need a subgroup of 32, this one has %d", me->group->subgroup);
+        st_sim_stop(me, file, line, "tiles need a subgroup of 32, this one has %d", me->group->subgroup);
     me->c = c, me->a = a, me->b = b;
     wait_at(me, ST_SIM_MMA, file, line);
 }
 
 /* All items ask for the same arrays in the same order, so each finds its place by counting. */
-void *st_sim_local(size_t bytes, const char *file, int line)
+void *st_sim_local(st_sim_item *me, size_t bytes, const char *file, int line)
 {
-    st_sim_item *const me = st_sim_self();
     st_sim_group *const g = me->group;
     const size_t rounded = (bytes + 15) & ~(size_t)15;
     char *const at = g->local + st_sim_local_size(me);
     if (rounded > g->local_bytes - me->local_used || me->n_local == ST_SIM_MAX_LOCAL)
-        st_sim_stop(file, line, "local array %d of %zu bytes after %zu others: the device has %zu, in at most %d arrays",
+        st_sim_stop(me, file, line, "local array %d of %zu bytes after %zu others: the device has %zu, in at most %d arrays",
                     me->n_local, bytes, me->local_used, g->local_bytes, ST_SIM_MAX_LOCAL);
     if (me->lid == 0)
         g->local_end[me->n_local] = at + bytes;
@@ -304,7 +300,7 @@ sotto_status st_sim_group_run(st_sim_group *g, const st_sim_work *work, sotto_er
     const uint64_t total = (uint64_t)nx * ny * work->grid[2];
     if (n > g->pool.n) {
         end_pool(g);
-        if (!st_fiber_pool_init(&g->pool, n))
+        if (!st_fiber_pool_init(&g->pool, n, sizeof(st_sim_item)))
             return st_fail_memory(err, (uint64_t)(n + 1) * ST_FIBER_SLOT, "the simulator's fibers");
     }
     g->work = work;

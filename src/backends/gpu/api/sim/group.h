@@ -118,18 +118,18 @@ static inline size_t st_sim_local_size(const st_sim_item *me)
 }
 
 /* Ends the launch with an error that names the kernel, the group and the item; does not return. */
-_Noreturn void st_sim_stop(const char *file, int line, const char *fmt, ...) SOTTO_PRINTF(3, 4);
-void *st_sim_local(size_t bytes, const char *file, int line);
-void st_sim_barrier(const char *file, int line);
-float st_sim_exchange(st_sim_wait how, float x, int mask, const char *file, int line);
-void st_sim_mma(tile_c *c, const tile_a *a, const tile_b *b, const char *file, int line);
-void st_sim_load_a(tile_a *a, const void *ptr, int ld, const char *file, int line);
-void st_sim_load_b(tile_b *b, const void *ptr, int ld, int step, const char *file, int line);
+_Noreturn void st_sim_stop(st_sim_item *me, const char *file, int line, const char *fmt, ...) SOTTO_PRINTF(4, 5);
+void *st_sim_local(st_sim_item *me, size_t bytes, const char *file, int line);
+void st_sim_barrier(st_sim_item *me, const char *file, int line);
+float st_sim_exchange(st_sim_item *me, st_sim_wait how, float x, int mask, const char *file, int line);
+void st_sim_mma(st_sim_item *me, tile_c *c, const tile_a *a, const tile_b *b, const char *file, int line);
+void st_sim_load_a(st_sim_item *me, tile_a *a, const void *ptr, int ld, const char *file, int line);
+void st_sim_load_b(st_sim_item *me, tile_b *b, const void *ptr, int ld, int step, const char *file, int line);
 void st_sim_c_to_a(tile_a *a, const tile_c *c);
-void st_sim_copy16(void *to, const void *from, const char *file, int line);
-void st_sim_copy_wait(int n);
+void st_sim_copy16(st_sim_item *me, void *to, const void *from, const char *file, int line);
+void st_sim_copy_wait(st_sim_item *me, int n);
 /* p, which must be aligned to its size and lie in one of the launch's buffers. */
-const void *st_sim_checked(const void *p, size_t size, const char *file, int line);
+const void *st_sim_checked(st_sim_item *me, const void *p, size_t size, const char *file, int line);
 
 /* What a subgroup whose items all wait at `how` exchanges (tile.c). */
 void st_sim_resolve_tile(st_sim_wait how, st_sim_item *const *lane);

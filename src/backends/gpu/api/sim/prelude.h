@@ -9,8 +9,8 @@
 #include "backends/gpu/kernels/params.h"
 #include "base/half.h"
 
-/* some variants of a kernel leave one out */
-#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-variable" /* some variants of a kernel leave one out */
+#pragma GCC diagnostic ignored "-Wshadow"          /* me_ */
 
 #define FN __attribute__((unused)) static inline
 #define GLOBAL
@@ -37,6 +37,9 @@ typedef struct uint2_t {
 /* ---- kernels ---- */
 
 #define SIM_UNUSED __attribute__((unused))
+/* Kernels have a parameter of this name; helpers do not and find out who they run for. */
+SIM_UNUSED static st_sim_item *const me_ = NULL;
+#define SIM_ME (me_ ? me_ : st_sim_self())
 #define SIM_HEAD(name_, GROUP, P, n, ...) \
     static st_sim_run_fn run_##name_; \
     const st_sim_kernel st_sim_kernel_##name_ = {#name_, __FILE__, run_##name_, GROUP, n, sizeof(P), {__VA_ARGS__}}; \
@@ -92,29 +95,29 @@ typedef struct uint2_t {
 #define GROUP_X group_x_
 #define GROUP_Y group_y_
 #define GROUP_Z group_z_
-#define LOCAL(T, name, n) T *const name = (T *)st_sim_local(sizeof(T) * (size_t)(n), __FILE__, __LINE__);
+#define LOCAL(T, name, n) T *const name = (T *)st_sim_local(SIM_ME, sizeof(T) * (size_t)(n), __FILE__, __LINE__);
 #define DYNAMIC_LOCAL(name, T, n)
 #define LOCAL_DYNAMIC(T, name, n) LOCAL(T, name, n)
-#define BARRIER() st_sim_barrier(__FILE__, __LINE__)
+#define BARRIER() st_sim_barrier(SIM_ME, __FILE__, __LINE__)
 
 /* ---- subgroups and groups ---- */
 
-#define SG_SIZE (st_sim_self()->group->subgroup)
+#define SG_SIZE (SIM_ME->group->subgroup)
 /* The words below name these variables, so a kernel without the scratch does not compile. */
 #define SG_SCRATCH(GROUP) \
-    SIM_UNUSED const void *const sg_scratch_ = st_sim_local(sizeof(float) * (GROUP), __FILE__, __LINE__);
+    SIM_UNUSED const void *const sg_scratch_ = st_sim_local(SIM_ME, sizeof(float) * (GROUP), __FILE__, __LINE__);
 #define WG_SCRATCH() \
     SG_SCRATCH(me_->group->work->kernel->group) \
     SIM_UNUSED const void *const wg_scratch_ = sg_scratch_;
-#define sg_sum(x) ((void)sg_scratch_, st_sim_exchange(ST_SIM_SG_SUM, (x), 0, __FILE__, __LINE__))
-#define sg_max(x) ((void)sg_scratch_, st_sim_exchange(ST_SIM_SG_MAX, (x), 0, __FILE__, __LINE__))
-#define sg_xor(x, mask) ((void)sg_scratch_, st_sim_exchange(ST_SIM_SG_XOR, (x), (mask), __FILE__, __LINE__))
-#define wg_sum(x) ((void)wg_scratch_, st_sim_exchange(ST_SIM_WG_SUM, (x), 0, __FILE__, __LINE__))
-#define wg_max(x) ((void)wg_scratch_, st_sim_exchange(ST_SIM_WG_MAX, (x), 0, __FILE__, __LINE__))
+#define sg_sum(x) ((void)sg_scratch_, st_sim_exchange(SIM_ME, ST_SIM_SG_SUM, (x), 0, __FILE__, __LINE__))
+#define sg_max(x) ((void)sg_scratch_, st_sim_exchange(SIM_ME, ST_SIM_SG_MAX, (x), 0, __FILE__, __LINE__))
+#define sg_xor(x, mask) ((void)sg_scratch_, st_sim_exchange(SIM_ME, ST_SIM_SG_XOR, (x), (mask), __FILE__, __LINE__))
+#define wg_sum(x) ((void)wg_scratch_, st_sim_exchange(SIM_ME, ST_SIM_WG_SUM, (x), 0, __FILE__, __LINE__))
+#define wg_max(x) ((void)wg_scratch_, st_sim_exchange(SIM_ME, ST_SIM_WG_MAX, (x), 0, __FILE__, __LINE__))
 
 /* ---- memory ---- */
 
-#define SIM_AT(p, i, T) st_sim_checked((p) + (i), sizeof(T), __FILE__, __LINE__)
+#define SIM_AT(p, i, T) st_sim_checked(SIM_ME, (p) + (i), sizeof(T), __FILE__, __LINE__)
 #define LDF4(p, i) (*(const float4_t *)SIM_AT(p, i, float4_t))
 #define LDU4(p, i) (*(const uint4_t *)SIM_AT(p, i, uint4_t))
 #define LDU2(p, i) (*(const uint2_t *)SIM_AT(p, i, uint2_t))
@@ -125,7 +128,7 @@ typedef struct uint2_t {
 #define STH(p, i, v) ((p)[i] = st_f32_to_f16(v))
 #define LDBF(p, i) st_bf16_to_f32((p)[i])
 #define STBF(p, i, v) ((p)[i] = st_f32_to_bf16(v))
-#define COPY16_ASYNC(to, from) st_sim_copy16((to), (from), __FILE__, __LINE__)
+#define COPY16_ASYNC(to, from) st_sim_copy16(SIM_ME, (to), (from), __FILE__, __LINE__)
 #define COPY16_OR_ZERO(to, from, valid)     \
     do {                                    \
         if (valid)                          \
@@ -133,8 +136,8 @@ typedef struct uint2_t {
         else                                \
             STORE_ZEROS8(to);               \
     } while (0)
-#define ASYNC_COMMIT() ((void)st_sim_self()->batch++)
-#define ASYNC_WAIT(n) st_sim_copy_wait(n)
+#define ASYNC_COMMIT() ((void)SIM_ME->batch++)
+#define ASYNC_WAIT(n) st_sim_copy_wait(SIM_ME, n)
 
 /* ---- bits and numbers ---- */
 
@@ -197,7 +200,7 @@ FN int dot4_i8(uint a, uint b, int c)
 FN void store_halves8(half_t *to, const float *v, const char *file, int line)
 {
     if ((uintptr_t)to % 16 != 0)
-        st_sim_stop(file, line, "eight halves at an address %d above a multiple of 16", (int)((uintptr_t)to % 16));
+        st_sim_stop(st_sim_self(), file, line, "eight halves at an address %d above a multiple of 16", (int)((uintptr_t)to % 16));
     for (int i = 0; i < 8; i++)
         to[i] = st_f32_to_f16(v[i] > 65504.0f ? 65504.0f : v[i] < -65504.0f ? -65504.0f : v[i]);
 }
@@ -211,12 +214,12 @@ FN void store_halves8(half_t *to, const float *v, const char *file, int line)
 #define STORE_HALVES8(to, v) store_halves8((to), (v), __FILE__, __LINE__)
 #define STORE_ZEROS8(to) store_halves8((to), (const float[8]){0}, __FILE__, __LINE__)
 #define tile_zero(c) ((c) = (tile_c){{0}})
-#define tile_load_a(a, ptr, ld) st_sim_load_a(&(a), (ptr), (ld), __FILE__, __LINE__)
-#define tile_load_b(b, ptr, ld) st_sim_load_b(&(b), (ptr), (ld), 1, __FILE__, __LINE__)
-#define tile_load_bt(b, ptr, ld) st_sim_load_b(&(b), (ptr), (ld), 0, __FILE__, __LINE__)
-#define tile_mma(c, a, b) st_sim_mma(&(c), &(a), &(b), __FILE__, __LINE__)
-#define tile_row_max(x) st_sim_exchange(ST_SIM_ROW_MAX, (x), 0, __FILE__, __LINE__)
-#define tile_row_sum(x) st_sim_exchange(ST_SIM_ROW_SUM, (x), 0, __FILE__, __LINE__)
+#define tile_load_a(a, ptr, ld) st_sim_load_a(SIM_ME, &(a), (ptr), (ld), __FILE__, __LINE__)
+#define tile_load_b(b, ptr, ld) st_sim_load_b(SIM_ME, &(b), (ptr), (ld), 1, __FILE__, __LINE__)
+#define tile_load_bt(b, ptr, ld) st_sim_load_b(SIM_ME, &(b), (ptr), (ld), 0, __FILE__, __LINE__)
+#define tile_mma(c, a, b) st_sim_mma(SIM_ME, &(c), &(a), &(b), __FILE__, __LINE__)
+#define tile_row_max(x) st_sim_exchange(SIM_ME, ST_SIM_ROW_MAX, (x), 0, __FILE__, __LINE__)
+#define tile_row_sum(x) st_sim_exchange(SIM_ME, ST_SIM_ROW_SUM, (x), 0, __FILE__, __LINE__)
 #define tile_c_to_a(a, c) st_sim_c_to_a(&(a), &(c))
 
 #endif

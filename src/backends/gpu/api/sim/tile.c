@@ -8,18 +8,17 @@
 #include "backends/gpu/api/sim/group.h"
 #include "base/half.h"
 
-static void check_tile(const void *ptr, int ld, const char *file, int line)
+static void check_tile(st_sim_item *me, const void *ptr, int ld, const char *file, int line)
 {
-    const st_sim_item *const me = st_sim_self();
     const st_sim_group *const g = me->group;
     const char *const p = ptr;
     if (g->subgroup != 32)
-        st_sim_stop(file, line, "tiles need a subgroup of 32, this one has %d", g->subgroup);
+        st_sim_stop(me, file, line, "tiles need a subgroup of 32, this one has %d", g->subgroup);
     if ((uintptr_t)p % 16 != 0 || ld < 16 || ld % 8 != 0)
-        st_sim_stop(file, line, "a tile at an address %d above a multiple of 16, with rows of %d halves",
+        st_sim_stop(me, file, line, "a tile at an address %d above a multiple of 16, with rows of %d halves",
                     (int)((uintptr_t)p % 16), ld);
     if (p < g->local || p + (15 * (size_t)ld + 16) * 2 > g->local + st_sim_local_size(me))
-        st_sim_stop(file, line, "a tile outside of local memory");
+        st_sim_stop(me, file, line, "a tile outside of local memory");
 }
 
 static uint32_t pair(const uint16_t *p, int step)
@@ -27,19 +26,19 @@ static uint32_t pair(const uint16_t *p, int step)
     return p[0] | (uint32_t)p[step] << 16;
 }
 
-void st_sim_load_a(tile_a *a, const void *ptr, int ld, const char *file, int line)
+void st_sim_load_a(st_sim_item *me, tile_a *a, const void *ptr, int ld, const char *file, int line)
 {
-    const int g = st_sim_self()->lid % 32 / 4, t = st_sim_self()->lid % 4;
-    check_tile(ptr, ld, file, line);
+    const int g = me->lid % 32 / 4, t = me->lid % 4;
+    check_tile(me, ptr, ld, file, line);
     for (int i = 0; i < 4; i++)
         a->v[i] = pair((const uint16_t *)ptr + (g + 8 * (i % 2)) * ld + 2 * t + 8 * (i / 2), 1);
 }
 
 /* step 1: k is innermost; 0: columns are. */
-void st_sim_load_b(tile_b *b, const void *ptr, int ld, int step, const char *file, int line)
+void st_sim_load_b(st_sim_item *me, tile_b *b, const void *ptr, int ld, int step, const char *file, int line)
 {
-    const int g = st_sim_self()->lid % 32 / 4, t = st_sim_self()->lid % 4;
-    check_tile(ptr, ld, file, line);
+    const int g = me->lid % 32 / 4, t = me->lid % 4;
+    check_tile(me, ptr, ld, file, line);
     for (int i = 0; i < 4; i++) {
         const int n = 8 * (i / 2) + g, k = 2 * t + 8 * (i % 2);
         b->v[i] = step ? pair((const uint16_t *)ptr + n * ld + k, 1) : pair((const uint16_t *)ptr + k * ld + n, ld);

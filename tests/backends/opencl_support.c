@@ -11,6 +11,14 @@
 
 sotto_error ocl_error;
 
+/* What drivers and the compilers inside them leave allocated is not ours; asked by LeakSanitizer, if it is there. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\nleak:libintelocl\nleak:liboclgrind\n"
+           "leak:<unknown module>\n";
+}
+
 void ocl_check(sotto_status status, const sotto_error *err, const char *call, const char *file, int line)
 {
     if (status != SOTTO_OK)

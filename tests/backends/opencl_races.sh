@@ -20,12 +20,10 @@ export OCL_ICD_VENDORS OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_LOG="
 "$@" >"$work/output" 2>&1
 code=$?
 cat "$work/output"
+[ ! -s "$work/log" ] || head -100 "$work/log"
 [ $code -eq 0 ] || exit $code
 grep -q Oclgrind "$work/output" || { # another loader, which asked no oclgrind
     echo "the OpenCL loader does not find oclgrind"
     exit 77
 }
-if [ -s "$work/log" ]; then
-    cat "$work/log"
-    exit 1
-fi
+[ ! -s "$work/log" ]

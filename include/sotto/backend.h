@@ -91,6 +91,8 @@ SOTTO_API int sotto_backend_main_device(const sotto_backend *backend);
 SOTTO_API bool sotto_backend_is_auto(const sotto_backend *backend);
 /* Another number of layers on accelerators, as in the options; before anything is declared. */
 SOTTO_API void sotto_backend_set_layers(sotto_backend *backend, int gpu_layers);
+/* Another device for caches, -1 = with their layers; before anything is declared. */
+SOTTO_API void sotto_backend_set_cache_device(sotto_backend *backend, int device);
 
 /* The type in which the backend multiplies large float matrices fastest at an error that does not matter for networks
  * trained in f16: SOTTO_I8, SOTTO_BF16 or SOTTO_F32. */

@@ -280,6 +280,12 @@ void sotto_backend_set_layers(sotto_backend *b, int gpu_layers)
         b->main = b->n_device - 1;
 }
 
+void sotto_backend_set_cache_device(sotto_backend *b, int device)
+{
+    if (b && device >= -1 && device < b->n_device)
+        b->kv = device;
+}
+
 int sotto_backend_main_device(const sotto_backend *b)
 {
     return b ? b->main : 0;

@@ -1,4 +1,6 @@
 /* registry.c: the compiled-in backends and their devices. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -40,8 +42,15 @@ void st_registry_why_none(const char *id, size_t n_id, char *out, size_t size)
     out[0] = 0;
     for (int b = 0; b < N_BACKENDS; b++) {
         const size_t n = strlen(backends[b]->name);
-        if (n <= n_id && memcmp(backends[b]->name, id, n) == 0 && (n == n_id || id[n] == ':') && backends[b]->why_none)
+        if (n > n_id || memcmp(backends[b]->name, id, n) != 0 || (n < n_id && id[n] != ':'))
+            continue;
+        sotto_device_info info;
+        sotto_error err = {0};
+        if (backends[b]->why_none && backends[b]->device_count() == 0)
             backends[b]->why_none(out, size);
+        else if (backends[b]->kind == SOTTO_DEVICE_GPU &&
+                 backends[b]->device_info(n < n_id ? atoi(id + n + 1) : 0, &info, &err) != SOTTO_OK)
+            snprintf(out, size, "%s", err.text);
     }
 }
 

@@ -172,13 +172,37 @@ static st_window_source window_source(sotto_whisper_session *s)
     return (st_window_source){.ctx = s, .window = window, .n_mels = h->n_mels, .n_audio_ctx = h->n_audio_ctx};
 }
 
+static void release_network(sotto_whisper_session *s)
+{
+    st_net_free(s->net);
+    st_frontend_free(s->frontend);
+    sotto_arena_free(s->arena);
+    s->net = NULL;
+    s->frontend = NULL;
+    s->arena = NULL;
+}
+
+static sotto_status create_network(sotto_whisper_session *s, int max_sequences, sotto_error *err)
+{
+    const sotto_whisper_model *m = s->model;
+    ST_TRY(sotto_arena_create(s->backend, &s->arena, err));
+    ST_TRY(st_frontend_create(m, s->backend, s->arena, &s->frontend, err));
+    return st_net_create(m, s->backend, s->arena, max_sequences, &s->net, err);
+}
+
 static sotto_status create(sotto_whisper_session *s, const sotto_whisper_session_options *o, sotto_error *err)
 {
     const sotto_whisper_model *m = s->model;
     ST_TRY(sotto_backend_open_like(m->backend, o->n_threads, o->cpu_level, &s->backend, err));
-    ST_TRY(sotto_arena_create(s->backend, &s->arena, err));
-    ST_TRY(st_frontend_create(m, s->backend, s->arena, &s->frontend, err));
-    ST_TRY(st_net_create(m, s->backend, s->arena, o->max_sequences, &s->net, err));
+    sotto_status status = create_network(s, o->max_sequences, err);
+    const int last = sotto_backend_device_count(s->backend) - 1;
+    if (status == SOTTO_E_MEMORY && last > 0 && sotto_backend_is_auto(s->backend)) {
+        st_log(&m->logger, SOTTO_LOG_WARNING, "%s: the caches go to the CPU", err ? err->text : "no memory");
+        release_network(s);
+        sotto_backend_set_cache_device(s->backend, last);
+        status = create_network(s, o->max_sequences, err);
+    }
+    ST_TRY(status);
     s->engine = st_net_engine(s->net);
     const st_window_source source = window_source(s);
     return st_longform_create(m->vocab, &s->engine, &source, &s->longform, err);
@@ -220,9 +244,7 @@ void sotto_whisper_session_free(sotto_whisper_session *session)
     st_chunker_free(&session->chunker);
     st_longform_free(session->longform);
     st_listener_free(&session->listener);
-    st_net_free(session->net);
-    st_frontend_free(session->frontend);
-    sotto_arena_free(session->arena);
+    release_network(session);
     sotto_backend_free(session->backend);
     st_free(session);
 }

@@ -440,6 +440,7 @@ static sotto_status load(loader *l, const sotto_whisper_model_options *options, 
     snprintf(m->format, sizeof m->format, "%s", sotto_model_file_format(l->file));
     ST_TRY(st_vocab_create(l->file, m->h.n_vocab, &m->vocab, err));
     m->measure_only = options->measure_only;
+    m->logger = options->backend.logger;
     ST_TRY(sotto_backend_open(&options->backend, &m->backend, err));
     ST_TRY(choose_compute(m, options->compute, err));
     m->encoder = st_calloc((size_t)m->h.n_audio_layer, sizeof *m->encoder);

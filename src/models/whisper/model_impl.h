@@ -39,6 +39,7 @@ struct sotto_whisper_model {
     st_vocab *vocab;
     sotto_backend *backend; /* loads weights; sessions open their own on the same devices */
     char format[16];
+    sotto_logger logger;
     bool measure_only;
     sotto_dtype compute; /* of large products: SOTTO_F32, SOTTO_BF16 or SOTTO_I8 */
     sotto_store *store;

@@ -81,24 +81,29 @@ static int word_lid(void)
     return st_sim_self()->lid;
 }
 
+static void word_barrier(const char *file, int line)
+{
+    st_sim_barrier(st_sim_self(), file, line);
+}
+
 static float word_sum(float x, const char *file, int line)
 {
-    return st_sim_exchange(ST_SIM_SG_SUM, x, 0, file, line);
+    return st_sim_exchange(st_sim_self(), ST_SIM_SG_SUM, x, 0, file, line);
 }
 
 static float word_max(float x, const char *file, int line)
 {
-    return st_sim_exchange(ST_SIM_SG_MAX, x, 0, file, line);
+    return st_sim_exchange(st_sim_self(), ST_SIM_SG_MAX, x, 0, file, line);
 }
 
 static float word_xor(float x, int mask, const char *file, int line)
 {
-    return st_sim_exchange(ST_SIM_SG_XOR, x, mask, file, line);
+    return st_sim_exchange(st_sim_self(), ST_SIM_SG_XOR, x, mask, file, line);
 }
 
 static void *word_local(unsigned long bytes, const char *file, int line)
 {
-    return st_sim_local(bytes, file, line);
+    return st_sim_local(st_sim_self(), bytes, file, line);
 }
 
 /* As in metal_shim/run/metal_stdlib. */
@@ -109,7 +114,7 @@ static const struct {
     float (*max)(float x, const char *file, int line);
     float (*shuffle_xor)(float x, int mask, const char *file, int line);
     void *(*local)(unsigned long bytes, const char *file, int line);
-} words = {word_lid, st_sim_barrier, word_sum, word_max, word_xor, word_local};
+} words = {word_lid, word_barrier, word_sum, word_max, word_xor, word_local};
 
 /* Kept by the hash of text and header, for the next run of the tests. */
 void *mock_compile(const char *source, char *report, size_t size)

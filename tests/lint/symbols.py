@@ -16,7 +16,8 @@ __printf_chk __fprintf_chk __vfprintf_chk __longjmp_chk""".split())
 # (file, name): exceptions, with the reason.
 ALLOWED = {("src/base/folders_posix.c.o", "getenv"): "where the user's caches go"}
 # File-scope data that may change, with the reason.
-MUTABLE = {"st_opencl_host": "the devices of the process, listed once"}
+MUTABLE = {"st_opencl_host": "the devices of the process, listed once",
+           "cuda_driver": "the driver, opened once a process"}
 
 
 def run(*command):

@@ -78,3 +78,52 @@ int load_mock(void **state)
     mock_state = dlsym(objc, "metal_mock_state");
     return mock_state ? 0 : -1;
 }
+
+sotto_status metal_whole_run(void *device, sotto_error *err)
+{
+    enum { N = 40 };
+    float x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    st_buffer a = {.size = sizeof x}, b = {.size = sizeof x};
+    void *event = NULL, *record = NULL;
+    sotto_status status = api->alloc(device, sizeof x, &a.handle, err);
+    if (status == SOTTO_OK)
+        status = api->alloc(device, sizeof y, &b.handle, err);
+    if (status == SOTTO_OK)
+        status = api->write(device, a.handle, 0, x, sizeof x, err);
+    st_gpu_launch list[20];
+    for (int i = 0; i < 20 && b.handle; i++)
+        list[i] = unary_launch(i % 2 ? &b : &a, 0, i % 2 ? &a : &b, 0, N, 1, 1, 1);
+    if (status == SOTTO_OK)
+        status = api->record(device, list, 20, &record, err);
+    if (status == SOTTO_OK)
+        status = api->replay(device, record, err);
+    if (status == SOTTO_OK)
+        status = api->event_create(device, &event, err);
+    if (status == SOTTO_OK)
+        status = api->event_record(device, event, err);
+    if (status == SOTTO_OK)
+        status = api->event_wait(device, event, err);
+    if (status == SOTTO_OK)
+        status = api->write(device, b.handle, 2, "ab", 2, err); /* odd and on a busy queue */
+    if (status == SOTTO_OK)
+        status = api->copy(device, b.handle, 4, a.handle, 4, 8, err);
+    if (status == SOTTO_OK)
+        status = api->fill_zero(device, b.handle, 16, 4, err);
+    if (status == SOTTO_OK)
+        status = api->read(device, a.handle, 0, y, sizeof y, err);
+    if (status == SOTTO_OK)
+        for (int i = 0; i < N; i++)
+            assert_true(y[i] == (float)i + 20);
+    if (status != SOTTO_OK) { /* what is on its way may fail as well */
+        sotto_error ignored;
+        (void)api->sync(device, &ignored);
+    }
+    api->event_free(device, event);
+    if (record)
+        api->forget(device, record);
+    api->free(a.handle);
+    api->free(b.handle);
+    return status;
+}

@@ -22,5 +22,7 @@ void add_buffer(st_gpu_launch *l, const st_buffer *b, uint64_t offset);
 /* y = op(x) over n floats, with offsets in bytes; op of element.krn */
 st_gpu_launch unary_launch(const st_buffer *x, uint64_t x_at, const st_buffer *y, uint64_t y_at, int n, int op, float a,
                            float b);
+/* All that a run does with a device, with everything freed again; the result is right or there is an error. */
+sotto_status metal_whole_run(void *device, sotto_error *err);
 
 #endif

@@ -318,56 +318,6 @@ static void test_wrong_launches(void **state)
 
 /* ---- failures ---- */
 
-/* All that a run does; the result is right or there is an error. */
-static sotto_status whole_run(void *device, sotto_error *err)
-{
-    enum { N = 40 };
-    float x[N], y[N];
-    for (int i = 0; i < N; i++)
-        x[i] = (float)i;
-    st_buffer a = {.size = sizeof x}, b = {.size = sizeof x};
-    void *event = NULL, *record = NULL;
-    sotto_status status = api->alloc(device, sizeof x, &a.handle, err);
-    if (status == SOTTO_OK)
-        status = api->alloc(device, sizeof y, &b.handle, err);
-    if (status == SOTTO_OK)
-        status = api->write(device, a.handle, 0, x, sizeof x, err);
-    st_gpu_launch list[20];
-    for (int i = 0; i < 20 && b.handle; i++)
-        list[i] = unary_launch(i % 2 ? &b : &a, 0, i % 2 ? &a : &b, 0, N, SCALE, 1, 1);
-    if (status == SOTTO_OK)
-        status = api->record(device, list, 20, &record, err);
-    if (status == SOTTO_OK)
-        status = api->replay(device, record, err);
-    if (status == SOTTO_OK)
-        status = api->event_create(device, &event, err);
-    if (status == SOTTO_OK)
-        status = api->event_record(device, event, err);
-    if (status == SOTTO_OK)
-        status = api->event_wait(device, event, err);
-    if (status == SOTTO_OK)
-        status = api->write(device, b.handle, 2, "ab", 2, err); /* odd and on a busy queue */
-    if (status == SOTTO_OK)
-        status = api->copy(device, b.handle, 4, a.handle, 4, 8, err);
-    if (status == SOTTO_OK)
-        status = api->fill_zero(device, b.handle, 16, 4, err);
-    if (status == SOTTO_OK)
-        status = api->read(device, a.handle, 0, y, sizeof y, err);
-    if (status == SOTTO_OK)
-        for (int i = 0; i < N; i++)
-            assert_true(y[i] == (float)i + 20);
-    if (status != SOTTO_OK) { /* what is on its way may fail as well */
-        sotto_error ignored;
-        (void)api->sync(device, &ignored);
-    }
-    api->event_free(device, event);
-    if (record)
-        api->forget(device, record);
-    api->free(a.handle);
-    api->free(b.handle);
-    return status;
-}
-
 /* The N-th call fails, for every N; afterwards the device works, or it could not be opened. */
 static void test_failures(void **state)
 {
@@ -383,11 +333,11 @@ static void test_failures(void **state)
                 mock_state->fail_at = n;
                 sotto_status status = api->open(index, NULL, &device, &err);
                 if (status == SOTTO_OK) {
-                    status = whole_run(device, &err);
+                    status = metal_whole_run(device, &err);
                     calls = mock_state->n_calls;
                     mock_state->fail_at = 0;
                     sotto_error again = {0};
-                    must(whole_run(device, &again), &again);
+                    must(metal_whole_run(device, &again), &again);
                     api->close(device);
                 }
                 const bool reached = mock_state->fail_at != 0 || status != SOTTO_OK;
@@ -418,7 +368,7 @@ static void run_session(void *arg)
         void *device;
         s->status = api->open(0, NULL, &device, &s->err);
         for (int r = 0; r < 5 && s->status == SOTTO_OK; r++)
-            s->status = whole_run(device, &s->err);
+            s->status = metal_whole_run(device, &s->err);
         if (device)
             api->close(device);
     }

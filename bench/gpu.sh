@@ -80,7 +80,7 @@ check() { # name, command...
     shift
     [ -x "$1" ] || [ "$1" = compute-sanitizer ] || { say "| $name | not built |" && return; }
     begin=$(date +%s)
-    timeout 100 "$@" >"$work/log" 2>&1
+    timeout ${LIMIT:-100} "$@" >"$work/log" 2>&1
     code=$?
     took=$(($(date +%s) - begin))
     if [ $code -eq 0 ]; then
@@ -95,7 +95,7 @@ check() { # name, command...
 }
 if wanted tests; then
     check "the interface itself" $bin/test_backends_cuda
-    check "conformance" $bin/test_backends_conformance
+    LIMIT=200 check "conformance" $bin/test_backends_conformance
     check "networks" $bin/test_backends_networks
 fi
 if command -v compute-sanitizer >/dev/null; then

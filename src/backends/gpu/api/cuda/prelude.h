@@ -229,8 +229,14 @@ struct tile_c {
     float v[8];
 };
 #define TILE_N 8
+/* Whole lines of the cache at a time where a group may have 110 KB; 80 KB fit every device from sm_80 on. */
+#if __CUDA_ARCH__ == 900
+#define TILE_DEPTH 64
+#define TILE_STAGES 3
+#else
 #define TILE_DEPTH 32
 #define TILE_STAGES 4
+#endif
 #define TILE_C(c, i) ((c).v[i])
 #define TILE_ROW(lane, i) (((lane) >> 2) + ((i) >> 1 & 1) * 8)
 #define TILE_COL(lane, i) (((i) >> 2) * 8 + ((lane) & 3) * 2 + ((i) & 1))

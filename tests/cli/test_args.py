@@ -39,7 +39,7 @@ ROWS = [
     {"args": ["transcribe", "--entropy-thold", "2.4", "a.wav"], "exit": 2, "err": "--compression-ratio-threshold"},
     {"args": ["transcribe", "-et", "2.4", "a.wav"], "exit": 2, "err": "--compression-ratio-threshold"},
     {"args": ["transcribe", "--cpu", "zzz", "a.wav"], "exit": 2, "err": '"zzz" is not one of: auto portable'},
-    {"args": ["transcribe", "-dev", "gpu0", "a.wav"], "exit": 2, "err": '"gpu0" is not one of: auto cpu'},
+    {"args": ["transcribe", "-ng", "-dev", "cpu,reference", "a.wav"], "exit": 2, "err": "exclude each other"},
     {"args": ["bench", "-m", "/dev/null", "--device", "gpu0"], "exit": 1, "err": "."},
     {"args": ["transcribe", "-o", "", "a.wav"], "exit": 2, "err": "--output-dir is empty"},
     {"args": ["transcribe", "-of", "", "a.wav"], "exit": 2, "err": "--output-file is empty"},

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Where things are computed, from outside: names and lists of devices, shares, memory, traces. On the CPU and, where it is
+in the build, the simulated GPU, with the small seeded models."""
+import re
+import sys
+
+import run_cli
+from test_cases import good, model, refused
+
+
+def simulated(c):
+    if not re.search(r"^sim:1 ", c.run("devices").out, re.M):
+        raise run_cli.Skip("no simulated GPU in this build")
+
+
+def devices_that_are_not_there(c):
+    refused(c, r'device "cuda:77": .*expected auto or one of .*cpu', "noise.wav", "--device", "cuda:77", code=1)
+    refused(c, r'device "gpu0": expected auto or one of .*cpu', "noise.wav", "--device", "cpu,gpu0", code=1)
+    refused(c, 'device "cpu" is named twice', "noise.wav", "--device", "cpu,cpu")
+    refused(c, "--no-gpu and --device exclude each other", "noise.wav", "--no-gpu", "--device", "reference")
+    refused(c, 'kv_device "cuda:0": expected one of the devices in use, cpu', "noise.wav", "--device", "cpu", "--kv-device", "cuda:0")
+    refused(c, "--split: \"column\" is not one of: layer row", "noise.wav", "--split", "column")
+
+
+def options_without_effect(c):
+    loud = ("--no-fallback", "--beam-size", "1")
+    r = good(c, "noise.wav", "--device", "cpu", "--gpu-layers", "2", "--no-offload", "--device-split", "1,2", quick=loud)
+    for name in ("gpu_layers", "no_offload", "device_split"):
+        c.match(r.err, "warning: %s has no effect" % name, "stderr")
+    r = good(c, "noise.wav", "--no-gpu", quick=loud)
+    c.check("warning" not in r.err, "warned of nothing: " + r.err)
+
+
+def memory(c):
+    text = c.run("transcribe", "-m", model(c), "--device", "cpu", "--memory").out
+    c.match(text, r"^MB +weights +caches +compute +total\ncpu +\d", "the table")
+    c.match(c.run("bench", "-m", model(c), "--device", "cpu", "--memory").out, r"\nall +\d+\.\d +\d", "the table of bench")
+    simulated(c)
+    text = c.run("transcribe", "-m", model(c), "--device", "sim:0,sim:1", "--gpu-layers", "3", "--memory").out
+    rows = {line.split()[0]: [float(x) for x in line.split()[1:]] for line in text.split("\n")[1:] if line}
+    c.equal(list(rows), ["sim:0", "sim:1", "cpu", "all"], "devices")
+    for i in range(4):
+        c.check(abs(sum(rows[d][i] for d in ("sim:0", "sim:1", "cpu")) - rows["all"][i]) < 0.3, "sums in " + text)
+        c.check(i == 1 or rows["sim:0"][i] > 0, "nothing on sim:0 in " + text)
+
+
+def what_the_scheduler_did(c):
+    r = good(c, "noise.wav", "--device", "cpu", "--trace", "sched", quick=("--no-fallback", "--beam-size", "1"))
+    c.match(r.err, r'plan of graph "encode": \d+ nodes in 1 splits on cpu', "stderr")
+    c.match(r.err, r"\nencode +split 0 +cpu +\d+ nodes +[0-9.]+ ms, +0 copies of +0 bytes", "stderr")
+    simulated(c)
+    text = c.run("transcribe", "-m", model(c), "--device", "sim:0", "--gpu-layers", "3", "--memory", "--trace", "sched").err
+    c.match(text, r"linear .* sim:0 +its weights", "the dump")
+    c.match(text, r"before: .*: \d+ bytes, sim:0 to cpu", "the dump")
+
+
+def what_devices_have(c):
+    text = c.run("devices", "--ops").out
+    c.match(text, r"\ncpu .*\n  linear +f32 +f16 +bf16", "the table")
+
+
+CASES = [devices_that_are_not_there, options_without_effect, memory, what_the_scheduler_did, what_devices_have]
+
+if __name__ == "__main__":
+    sys.exit(run_cli.main([], CASES))

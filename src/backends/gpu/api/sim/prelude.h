@@ -9,7 +9,8 @@
 #include "backends/gpu/kernels/params.h"
 #include "base/half.h"
 
-#pragma GCC diagnostic ignored "-Wunused-variable" /* some variants of a kernel leave one out */
+#pragma GCC diagnostic ignored "-Wunused-variable" /* some variants of a kernel leave one out, */
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* or an argument */
 #pragma GCC diagnostic ignored "-Wshadow"          /* me_ */
 
 #define FN __attribute__((unused)) static inline

@@ -90,7 +90,7 @@ static int offload(const sotto_plan *plan, const sotto_tensor *node)
     if (b->no_offload || (node->op != ST_OP_LINEAR && node->op != ST_OP_CONV_1D) || !w || !(w->flags & ST_TENSOR_MATRIX))
         return -1;
     const int64_t rows = st_tensor_n_rows(node);
-    for (int i = 0; i < b->n_device - 1; i++) {
+    for (int i = 0; i < b->n_device; i++) { /* the main device first */
         const int d = (b->main + i) % b->n_device;
         const int64_t least = d == b->n_device - 1 ? 0 : st_runner_traits(&b->device[d]).offload_rows;
         if (least > 0 && rows >= least && can_run(plan, d, node))

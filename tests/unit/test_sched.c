@@ -145,6 +145,44 @@ static void plans_take_turns_on_several_devices(void **state)
     }
 }
 
+/* ---- large batches ---- */
+
+static int64_t weights_on_a_visit(bool no_offload, int64_t offload_rows, uint64_t seed, float *out)
+{
+    const st_ref_device_config config = {.asynchronous = true, .offload_rows = offload_rows};
+    const sotto_backend_options o = {.gpu_layers = SOTTO_LAYERS_NONE, .no_offload = no_offload};
+    sched_machine m = sched_open(1, &o, &config);
+    sched_world w;
+    sotto_error err = {0};
+    ok(sched_world_create(&w, m.backend, seed, 0, &err), &err); /* all on the host */
+    assert_true(sotto_store_device_bytes(w.weights, 0) == 0);
+    ok(sched_world_build(&w, seed, 30, &err), &err);
+    int64_t n = 0;
+    for (int64_t i = 0; i < w.plan->n_copies; i++)
+        n += w.plan->copies[i].kind == ST_COPY_WEIGHTS;
+    ok(sched_world_run(&w, seed, &err), &err);
+    ok(sched_world_read(&w, out, &err), &err);
+    sched_world_free(&w);
+    sched_close(&m);
+    return n;
+}
+
+static void long_products_leave_the_host(void **state)
+{
+    (void)state;
+    static float want[2][SCHED_NUMBERS], got[SCHED_NUMBERS];
+    int64_t n = 0;
+    for (uint64_t seed = sched_seed(); seed < sched_seed() + 10; seed++) {
+        expected(seed, 30, want);
+        n += weights_on_a_visit(false, 1, seed, got);
+        compare(got, want[0], seed, "with offloaded products");
+        assert_int_equal(weights_on_a_visit(true, 1, seed, got), 0);
+        assert_int_equal(weights_on_a_visit(false, SCHED_ROWS + 1, seed, got), 0);
+        compare(got, want[0], seed, "on the host");
+    }
+    assert_true(n > 10);
+}
+
 /* ---- R05: the caller's graph ---- */
 
 /* Sum of all that a graph says, but for addresses that are its own to choose. */
@@ -409,6 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_split_gives_the_same),
         cmocka_unit_test(plans_take_turns_on_several_devices),
+        cmocka_unit_test(long_products_leave_the_host),
         cmocka_unit_test(one_graph_serves_two_plans),
         cmocka_unit_test(caches_on_a_device_that_cannot_use_them),
         cmocka_unit_test(any_call_may_fail),

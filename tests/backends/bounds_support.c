@@ -199,6 +199,7 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
     const int64_t d = q->dim[0], h = q->dim[1], h_kv = k->dim[1], n_cell = k->dim[2];
     const int64_t most = index ? index->dim[0] : n_cell;
     const bool bf16 = node->params.compute == SOTTO_COMPUTE_BF16 && k->dtype == SOTTO_BF16 && !index;
+    const double unit = bf16 ? U_BF16 : node->params.compute == SOTTO_COMPUTE_F16 ? U_F16 : 0;
     int32_t *keys = malloc((size_t)most * sizeof *keys + 1);
     for (int64_t at = 0; at < q->dim[2] * h; at++) {
         const int64_t row = at / h, kv = at % h / (h / h_kv) * d;
@@ -213,7 +214,7 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
             const int64_t c = index ? (int64_t)src[3][base * index->dim[0] + j] : base + j;
             keys[j] = (int32_t)(c < 0 ? 0 : c >= n_cell ? n_cell - 1 : c);
         }
-        attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0], bf16 ? U_BF16 : 0,
+        attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0], unit,
                         bound + at * d);
     }
     free(keys);

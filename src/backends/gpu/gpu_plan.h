@@ -58,6 +58,11 @@ st_gpu_arg st_gpu_unused(const st_gpu_operand *any);
 /* Scratch of the node in work, `bytes` of it in all; contents are lost after the node. */
 st_gpu_arg st_gpu_scratch(st_gpu_builder *b, size_t bytes);
 
+/* Copies an operand that matrix units are to read, and which is not kept in halves, to `to` in halves, one element after
+ * another; *x is then that copy. st_gpu_halves_bytes() of it are written, limited to what a half holds. */
+size_t st_gpu_halves_bytes(const st_gpu_operand *x);
+sotto_status st_gpu_halve(st_gpu_builder *b, st_gpu_operand *x, st_gpu_arg to, sotto_error *err);
+
 /* Adds a launch: the parameters are copied. A grid with a zero is nothing to do. */
 sotto_status st_gpu_emit(st_gpu_builder *b, st_gpu_kernel kernel, uint32_t x, uint32_t y, uint32_t z,
                          const void *params, size_t param_bytes, const st_gpu_arg *args, int n_args, sotto_error *err);

@@ -6,7 +6,8 @@
 enum {
     MOST_GRID = 65535,
     QUERIES = 16,     /* of a group of attention */
-    MMA_QUERIES = 64, /* of attention_mma_* */
+    MMA_QUERIES = 64, /* of attention_mma_* and cache_mma_* */
+    MANY_ROWS = 65,   /* of a cache: a prompt; a step of many sequences has fewer, whose lists all differ */
     MOST_D = 128,
     CACHE_MOST_D = 256,
     WHOLE_KEYS = 512, /* so many keys of a cache are not cut into parts */
@@ -33,11 +34,37 @@ static bool supports_attention(const sotto_tensor *node)
            q->dim[0] <= MOST_D && q->dim[1] <= MOST_GRID && q->dim[3] <= MOST_GRID;
 }
 
+/* Those of n operands that matrix units cannot read as they are become halves in the node's scratch. */
+static sotto_status halve_some(st_gpu_builder *b, st_gpu_operand *const *x, int n, sotto_error *err)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += eights(x[i], SOTTO_F16) ? 0 : st_gpu_halves_bytes(x[i]);
+    st_gpu_arg to = st_gpu_scratch(b, bytes);
+    for (int i = 0; i < n; i++) {
+        const size_t own = st_gpu_halves_bytes(x[i]);
+        if (eights(x[i], SOTTO_F16))
+            continue;
+        ST_TRY(st_gpu_halve(b, x[i], to, err));
+        to.offset += own;
+    }
+    return SOTTO_OK;
+}
+
+static bool has_units(const st_gpu_builder *b, const sotto_tensor *node, int d)
+{
+    return b->gpu->caps.has_mma && node->params.compute == SOTTO_COMPUTE_F16 && (d == 64 || d == 128);
+}
+
 /* q [b, n_q, h, d], k and v [b, n_k, h_kv, d], y [b, n_q, h * d] */
 static sotto_status emit_attention(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
-    const st_gpu_operand q = st_gpu_operand_of(b, node->src[0]), k = st_gpu_operand_of(b, node->src[1]),
-                         v = st_gpu_operand_of(b, node->src[2]), y = st_gpu_operand_of(b, node);
+    st_gpu_operand q = st_gpu_operand_of(b, node->src[0]), k = st_gpu_operand_of(b, node->src[1]),
+                   v = st_gpu_operand_of(b, node->src[2]);
+    const st_gpu_operand y = st_gpu_operand_of(b, node);
+    const bool mma = has_units(b, node, q.dim[0]);
+    if (mma)
+        ST_TRY(halve_some(b, (st_gpu_operand *const[]){&q, &k, &v}, 3, err));
     const struct attention_p p = {.n_q = q.dim[2],
                                   .n_k = k.dim[2],
                                   .h = q.dim[1],
@@ -60,8 +87,6 @@ static sotto_status emit_attention(st_gpu_builder *b, const sotto_tensor *node, 
                                   .y_batch = y.stride[2],
                                   .causal = node->params.i[0],
                                   .scale = node->params.f[0]};
-    const bool mma = b->gpu->caps.has_mma && node->params.compute == SOTTO_COMPUTE_F16 && (p.d == 64 || p.d == 128) &&
-                     eights(&q, SOTTO_F16) && eights(&k, SOTTO_F16) && eights(&v, SOTTO_F16);
     const uint32_t queries = mma ? MMA_QUERIES : QUERIES, blocks = ((uint32_t)p.n_q + queries - 1) / queries;
     const st_gpu_kernel kernel = !mma        ? ST_GPU_attention
                                  : p.d == 64 ? ST_GPU_attention_mma_64
@@ -99,10 +124,10 @@ static int parts_of(const st_gpu_caps *caps, const struct cache_p *p)
 static sotto_status emit_cache(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
     const sotto_tensor *list = node->src[3];
-    const st_gpu_operand q = st_gpu_operand_of(b, node->src[0]), k = st_gpu_operand_of(b, node->src[1]),
-                         v = st_gpu_operand_of(b, node->src[2]), base = st_gpu_operand_of(b, node->src[4]),
-                         n_kv = st_gpu_operand_of(b, node->src[5]), y = st_gpu_operand_of(b, node),
-                         index = list ? st_gpu_operand_of(b, list) : base;
+    st_gpu_operand q = st_gpu_operand_of(b, node->src[0]);
+    const st_gpu_operand k = st_gpu_operand_of(b, node->src[1]), v = st_gpu_operand_of(b, node->src[2]),
+                         base = st_gpu_operand_of(b, node->src[4]), n_kv = st_gpu_operand_of(b, node->src[5]),
+                         y = st_gpu_operand_of(b, node), index = list ? st_gpu_operand_of(b, list) : base;
     struct cache_p p = {.n_row = q.dim[2],
                         .n_cell = k.dim[2],
                         .h = q.dim[1],
@@ -122,13 +147,22 @@ static sotto_status emit_cache(st_gpu_builder *b, const sotto_tensor *node, sott
                         .n_list = list ? index.dim[1] : 1,
                         .max_kv = list ? index.dim[0] : 0,
                         .scale = node->params.f[0]};
+    const bool narrow = eights(&k, SOTTO_F16) && eights(&v, SOTTO_F16) && eights(&q, q.dtype);
+    if (narrow && p.n_row >= MANY_ROWS && has_units(b, node, p.d) && p.h <= MOST_GRID) {
+        ST_TRY(halve_some(b, (st_gpu_operand *const[]){&q}, 1, err));
+        p.q_row = q.stride[2];
+        p.q_head = q.stride[1];
+        const st_gpu_arg many[] = {q.at, k.at, v.at, index.at, base.at, n_kv.at, y.at};
+        return st_gpu_emit(b, p.d == 64 ? ST_GPU_cache_mma_64 : ST_GPU_cache_mma_128,
+                           ((uint32_t)p.n_row + MMA_QUERIES - 1) / MMA_QUERIES, (uint32_t)p.h, 1, &p, sizeof p, many, 7,
+                           err);
+    }
     p.n_split = parts_of(&b->gpu->caps, &p);
     const uint32_t pairs = (uint32_t)(p.n_row * p.h);
     st_gpu_arg parts = n_kv.at;
     if (p.n_split > 1)
         parts = st_gpu_scratch(b, (size_t)pairs * (size_t)p.n_split * (size_t)(p.d + 2) * sizeof(float));
     const st_gpu_arg args[] = {q.at, k.at, v.at, index.at, base.at, n_kv.at, parts, y.at};
-    const bool narrow = eights(&k, SOTTO_F16) && eights(&v, SOTTO_F16) && eights(&q, q.dtype);
     const st_gpu_kernel kernel = narrow && p.d == 64                                   ? ST_GPU_cache_attention_64
                                  : narrow && p.d == 128 && b->gpu->caps.subgroup >= 16 ? ST_GPU_cache_attention_128
                                                                                        : ST_GPU_cache_attention;

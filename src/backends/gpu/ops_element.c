@@ -8,7 +8,7 @@
 enum { ITEMS = 256 };
 
 /* The numbers of element.krn */
-typedef enum unary_op { COPY, SCALE, GELU, SILU, RELU, SIGMOID, TANH, SQRT, LOG10 } unary_op;
+typedef enum unary_op { COPY, SCALE, GELU, SILU, RELU, SIGMOID, TANH, SQRT, LOG10, HALF } unary_op;
 typedef enum binary_op { ADD, MUL } binary_op;
 
 /* A shape and the strides of what is walked over it, with as few dimensions as do: those of one element are left out, and
@@ -75,6 +75,27 @@ static sotto_status emit_map(st_gpu_builder *b, const st_gpu_operand *x, const s
     p.wide = is_wide(&w, 0, x) && is_wide(&w, 1, y);
     const st_gpu_arg args[] = {x->at, y->at};
     return st_gpu_emit(b, ST_GPU_unary, groups(w.n, p.wide), 1, 1, &p, sizeof p, args, 2, err);
+}
+
+size_t st_gpu_halves_bytes(const st_gpu_operand *x)
+{
+    const size_t n = (size_t)x->dim[0] * (size_t)x->dim[1] * (size_t)x->dim[2] * (size_t)x->dim[3];
+    return (2 * n + 255) / 256 * 256;
+}
+
+sotto_status st_gpu_halve(st_gpu_builder *b, st_gpu_operand *x, st_gpu_arg to, sotto_error *err)
+{
+    const size_t n = st_gpu_halves_bytes(x) / 2;
+    if (n > INT32_MAX)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%zu elements of a GPU's operand: expected at most %d", n, INT32_MAX);
+    st_gpu_operand y = *x;
+    y.at = to;
+    y.dtype = SOTTO_F16;
+    for (int a = 0, stride = 1; a < 4; stride *= y.dim[a++])
+        y.stride[a] = stride;
+    ST_TRY(emit_map(b, x, &y, HALF, 0, 0, err));
+    *x = y;
+    return SOTTO_OK;
 }
 
 static sotto_status emit_unary(st_gpu_builder *b, const sotto_tensor *node, unary_op op, sotto_error *err)

@@ -128,33 +128,6 @@ static struct product_p describe(const sotto_tensor *node, const st_gpu_operand 
     return p;
 }
 
-/* The left side in halves, when it is not kept so, into the node's scratch: rows one after another, or for a convolution, whose
- * rows overlap, what they are cut from. */
-static sotto_status halve_left(st_gpu_builder *b, struct product_p *p, int batch3, st_gpu_operand *x, sotto_error *err)
-{
-    enum { OP_HALF = 9 }; /* of element.krn */
-    const bool whole = p->x_len == NO_LIMIT;
-    const int n_row = whole ? p->m : 1, length = whole ? p->k : p->x_len;
-    const int64_t n = (int64_t)length * n_row * p->batch2 * batch3;
-    if (n > INT32_MAX)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "a product of %lld elements on a GPU: expected at most %d",
-                       (long long)n, INT32_MAX);
-    const struct unary_p u = {.n = (int)n,
-                              .dim = {length, n_row, p->batch2, batch3},
-                              .x_stride = {1, p->x_row, p->x_b2, p->x_b3},
-                              .y_stride = {1, length, length * n_row, length * n_row * p->batch2},
-                              .x_type = p->x_type,
-                              .y_type = SOTTO_F16,
-                              .op = OP_HALF};
-    const st_gpu_arg args[] = {x->at, st_gpu_scratch(b, (size_t)n * 2)};
-    x->at = args[1];
-    p->x_type = SOTTO_F16;
-    p->x_row = whole ? length : p->x_row;
-    p->x_b2 = length * n_row;
-    p->x_b3 = length * n_row * p->batch2;
-    return st_gpu_emit(b, ST_GPU_unary, ((uint32_t)n + 255) / 256, 1, 1, &u, sizeof u, args, 2, err);
-}
-
 static bool is_wide(const struct product_p *p, const st_gpu_operand *x)
 {
     return by_eight(p->x_row, p->x_first, p->x_len) && by_eight(p->x_b2, p->x_b3, 0) && x->at.offset % 16 == 0;
@@ -187,7 +160,12 @@ static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct pro
     p->x_wide = is_wide(p, x);
     const bool few = m <= (by_units ? MOST_ROWS_GEMV : MOST_ROWS_FEW) && p->x_wide && p->w_wide && p->x_len == NO_LIMIT;
     if (by_units && !few && (p->x_type != SOTTO_F16 || !p->x_wide)) {
-        ST_TRY(halve_left(b, p, batch3, x, err));
+        /* rows one after another; of a convolution, whose rows overlap, what they are cut from */
+        ST_TRY(st_gpu_halve(b, x, st_gpu_scratch(b, st_gpu_halves_bytes(x)), err));
+        p->x_type = SOTTO_F16;
+        p->x_row = p->x_len == NO_LIMIT ? x->stride[1] : p->x_row;
+        p->x_b2 = x->stride[2];
+        p->x_b3 = x->stride[3];
         p->x_wide = is_wide(p, x);
     }
     const bool mma = by_units && p->x_wide;

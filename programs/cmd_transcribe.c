@@ -369,6 +369,16 @@ static sotto_status explain_vad(const job *j, sotto_error *err)
     return err->code;
 }
 
+/* Who left the choice to the program is told when it is not the CPU alone. */
+static void tell_device(const job *j)
+{
+    sotto_whisper_memory m;
+    if (!j->args->quiet && !j->args->no_gpu && strcmp(j->args->devices.device, "auto") == 0 &&
+        sotto_whisper_get_memory(j->session, 1, &m, NULL) == SOTTO_OK &&
+        sotto_whisper_get_memory(j->session, 0, &m, NULL) == SOTTO_OK)
+        cli_say(NULL, "computing on %s", m.device);
+}
+
 static int load(job *j)
 {
     sotto_error err = {0};
@@ -401,8 +411,10 @@ static int load(job *j)
     if (status == SOTTO_OK) /* options that this model cannot take, before any recording is opened */
         status = sotto_whisper_begin(j->session, &j->options, &err);
     free(path);
-    if (status == SOTTO_OK)
+    if (status == SOTTO_OK) {
+        tell_device(j);
         return CLI_OK;
+    }
     cli_say(NULL, "%s", err.text);
     return status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }

@@ -223,7 +223,7 @@ static void test_caps(void **state)
 }
 
 /* Every kernel's image is in the library with the parameters of kernels.inc, those of matrix units where there are some. */
-static void test_images(void **state)
+static void every_kernel_has_an_image_or_a_sentence(void **state)
 {
     (void)state;
     sotto_error err = {0};
@@ -282,7 +282,7 @@ int main(void)
     if (!mock)
         return 1;
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_caps), cmocka_unit_test(test_images), cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_caps), cmocka_unit_test(every_kernel_has_an_image_or_a_sentence), cmocka_unit_test(test_everything),
         cmocka_unit_test(test_failures), cmocka_unit_test(test_lost), cmocka_unit_test(test_small_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -684,6 +684,14 @@ static void halves_on(sotto_backend *b, sotto_backend *ref)
         v.spread = 3;
         scene_compare(b, ref, "attention in halves, sharp", build_attention, &v);
     }
+    /* numbers at the end of what halves hold: sums of their products are no halves */
+    const variant large[] = {{.dtype = SOTTO_F16, .matrix = true, .dim = {256, 70, 1, 1}, .n = 64, .spread = 6e4f},
+                             {.dim = {64, 2, 70, 1}, .n = 130, .extra = 2, .spread = 6e4f}};
+    for (int i = 0; i < 2; i++) {
+        variant v = large[i];
+        v.compute = SOTTO_COMPUTE_F16;
+        scene_compare(b, ref, "large numbers in halves", i ? build_attention : build_linear, &v);
+    }
     /* a prompt's rows, which have kernels of their own */
     for (int i = 0; i < 4; i++) {
         const variant v = {.how = (layout)(i % 3),

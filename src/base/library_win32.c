@@ -8,7 +8,8 @@
 void *st_library_open(const char *const *names)
 {
     HMODULE library = NULL;
-    for (; *names && !library; names++) /* drivers install themselves there; a DLL in the current folder is none of theirs */
+    for (; *names && !library;
+         names++) /* drivers install themselves there; a DLL in the current folder is none of theirs */
         library = LoadLibraryExA(*names, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32 | LOAD_LIBRARY_SEARCH_APPLICATION_DIR);
     return (void *)library;
 }

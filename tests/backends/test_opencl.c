@@ -243,12 +243,8 @@ static void rows_normalize(void *device)
     for (int k = 0; k < (small ? 4 : 5); k++)
         for (int again = 0; again < 2; again++) {
             const int n = lengths[k];
-            const struct rows_p p = {.n = n,
-                                     .dim1 = ROWS,
-                                     .dim2 = 1,
-                                     .x_stride = {1, n, 0, 0},
-                                     .y_stride = {1, n, 0, 0},
-                                     .a = 1e-5f};
+            const struct rows_p p = {
+                .n = n, .dim1 = ROWS, .dim2 = 1, .x_stride = {1, n, 0, 0}, .y_stride = {1, n, 0, 0}, .a = 1e-5f};
             st_gpu_launch l = ocl_launch(ST_GPU_layer_norm, ROWS, &p, sizeof p, args, 4);
             l.arg[0].offset = l.arg[3].offset = SKIP * sizeof(float);
             OCL_OK(api->fill_zero(device, m[3].handle, 0, sizeof y, &ocl_error));

@@ -167,7 +167,8 @@ static void run_device(int index)
 {
     sotto_backend *b = open_or_null(st_opencl_device_at(index, NULL)->caps.id, NULL, 1);
     assert_non_null(b);
-    print_message("%s, subgroups of %d\n", sotto_backend_description(b), st_opencl_device_at(index, NULL)->caps.subgroup);
+    print_message("%s, subgroups of %d\n", sotto_backend_description(b),
+                  st_opencl_device_at(index, NULL)->caps.subgroup);
     run_all(b);
     sotto_backend_free(b);
 }

@@ -155,11 +155,11 @@ static void make_staging(queue *q)
 {
     const st_opencl_functions *const cl = q->device->cl;
     cl_int code = CL_SUCCESS;
-    q->staging = cl->clCreateBuffer(q->device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, STAGING_BYTES, NULL,
-                                    &code);
+    q->staging =
+        cl->clCreateBuffer(q->device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, STAGING_BYTES, NULL, &code);
     if (q->staging)
-        q->staged = cl->clEnqueueMapBuffer(q->commands, q->staging, 1, CL_MAP_WRITE, 0, STAGING_BYTES, 0, NULL, NULL,
-                                           &code);
+        q->staged =
+            cl->clEnqueueMapBuffer(q->commands, q->staging, 1, CL_MAP_WRITE, 0, STAGING_BYTES, 0, NULL, NULL, &code);
     q->staging_failed = !q->staged;
 }
 
@@ -204,8 +204,8 @@ static sotto_status copy_memory(void *device, void *to, size_t to_offset, void *
     if (bytes == 0)
         return SOTTO_OK;
     if (t->device != q->device || f->device != q->device)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: cannot copy from %s to %s", q->device->caps.id, f->device->caps.id,
-                       t->device->caps.id);
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: cannot copy from %s to %s", q->device->caps.id,
+                       f->device->caps.id, t->device->caps.id);
     OPENCL_TRY(err, q->device, clEnqueueCopyBuffer, q->commands, f->mem, t->mem, from_offset, to_offset, bytes, 0, NULL,
                NULL);
     OPENCL_TRY(err, q->device, clFlush, q->commands);
@@ -380,10 +380,11 @@ static sotto_status event_seconds(void *device, void *from, void *to, double *se
     *seconds = 0;
     for (int i = 0; i < 2; i++) {
         if (!e[i]->happened)
-            return st_fail(err, SOTTO_E_ARGUMENT, "%s: the time of an event that was never recorded", q->device->caps.id);
+            return st_fail(err, SOTTO_E_ARGUMENT, "%s: the time of an event that was never recorded",
+                           q->device->caps.id);
         OPENCL_TRY(err, q->device, clWaitForEvents, 1, &e[i]->happened);
-        OPENCL_TRY(err, q->device, clGetEventProfilingInfo, e[i]->happened, CL_PROFILING_COMMAND_END, sizeof at[i], &at[i],
-                   NULL);
+        OPENCL_TRY(err, q->device, clGetEventProfilingInfo, e[i]->happened, CL_PROFILING_COMMAND_END, sizeof at[i],
+                   &at[i], NULL);
     }
     *seconds = at[1] > at[0] ? (double)(at[1] - at[0]) * 1e-9 : 0;
     return SOTTO_OK;

@@ -43,11 +43,11 @@ bool st_opencl_set_subgroup(int index, int size, bool real);
 /* "opencl:0 (name): clBuildProgram: CL_OUT_OF_HOST_MEMORY (-6)" as SOTTO_E_MEMORY or SOTTO_E_DEVICE */
 sotto_status st_opencl_fail(sotto_error *err, const st_opencl_device *d, const char *call, cl_int code);
 
-#define OPENCL_TRY(err, d, call, ...)                                 \
-    do {                                                              \
-        const cl_int code_ = (d)->cl->call(__VA_ARGS__);              \
-        if (code_ != CL_SUCCESS)                                      \
-            return st_opencl_fail(err, d, #call, code_);              \
+#define OPENCL_TRY(err, d, call, ...)                    \
+    do {                                                 \
+        const cl_int code_ = (d)->cl->call(__VA_ARGS__); \
+        if (code_ != CL_SUCCESS)                         \
+            return st_opencl_fail(err, d, #call, code_); \
     } while (0)
 
 /* The first user makes the context, the last one ends it. */

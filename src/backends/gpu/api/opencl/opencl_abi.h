@@ -73,54 +73,52 @@ enum {
 };
 
 /* F(result, name, (arguments)) */
-#define OPENCL_FUNCTIONS(F)                                                                                             \
-    F(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                                \
-    F(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id *, cl_uint *))                       \
-    F(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                                      \
-    F(cl_context, clCreateContext,                                                                                     \
-      (const cl_context_properties *, cl_uint, const cl_device_id *, cl_context_notify, void *, cl_int *))             \
-    F(cl_int, clReleaseContext, (cl_context))                                                                          \
-    F(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int *))                       \
-    F(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                               \
-    F(cl_int, clFlush, (cl_command_queue))                                                                             \
-    F(cl_int, clFinish, (cl_command_queue))                                                                            \
-    F(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void *, cl_int *))                                     \
-    F(cl_int, clReleaseMemObject, (cl_mem))                                                                            \
-    F(cl_int, clEnqueueReadBuffer,                                                                                     \
-      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *))              \
-    F(cl_int, clEnqueueWriteBuffer,                                                                                    \
-      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *))        \
-    F(cl_int, clEnqueueCopyBuffer,                                                                                     \
-      (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))               \
-    F(cl_int, clEnqueueFillBuffer,                                                                                     \
-      (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))         \
-    F(void *, clEnqueueMapBuffer,                                                                                      \
-      (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event *, cl_event *,          \
-       cl_int *))                                                                                                      \
-    F(cl_int, clEnqueueUnmapMemObject, (cl_command_queue, cl_mem, void *, cl_uint, const cl_event *, cl_event *))      \
-    F(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *))           \
-    F(cl_program, clCreateProgramWithBinary,                                                                           \
-      (cl_context, cl_uint, const cl_device_id *, const size_t *, const unsigned char **, cl_int *, cl_int *))         \
-    F(cl_int, clBuildProgram,                                                                                          \
-      (cl_program, cl_uint, const cl_device_id *, const char *, cl_program_notify, void *))                            \
-    F(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void *, size_t *))                                       \
-    F(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))                    \
-    F(cl_int, clReleaseProgram, (cl_program))                                                                          \
-    F(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                                                 \
-    F(cl_int, clReleaseKernel, (cl_kernel))                                                                            \
-    F(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                                              \
-    F(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void *, size_t *))                  \
-    F(cl_int, clEnqueueNDRangeKernel,                                                                                  \
-      (cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,                  \
-       const cl_event *, cl_event *))                                                                                  \
-    F(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))                  \
-    F(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))                 \
-    F(cl_int, clWaitForEvents, (cl_uint, const cl_event *))                                                            \
-    F(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))                                  \
+#define OPENCL_FUNCTIONS(F)                                                                                              \
+    F(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                                  \
+    F(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id *, cl_uint *))                         \
+    F(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                                        \
+    F(cl_context, clCreateContext,                                                                                       \
+      (const cl_context_properties *, cl_uint, const cl_device_id *, cl_context_notify, void *, cl_int *))               \
+    F(cl_int, clReleaseContext, (cl_context))                                                                            \
+    F(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int *))                         \
+    F(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                                 \
+    F(cl_int, clFlush, (cl_command_queue))                                                                               \
+    F(cl_int, clFinish, (cl_command_queue))                                                                              \
+    F(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void *, cl_int *))                                       \
+    F(cl_int, clReleaseMemObject, (cl_mem))                                                                              \
+    F(cl_int, clEnqueueReadBuffer,                                                                                       \
+      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *))                \
+    F(cl_int, clEnqueueWriteBuffer,                                                                                      \
+      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *))          \
+    F(cl_int, clEnqueueCopyBuffer,                                                                                       \
+      (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))                 \
+    F(cl_int, clEnqueueFillBuffer,                                                                                       \
+      (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))           \
+    F(void *, clEnqueueMapBuffer,                                                                                        \
+      (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event *, cl_event *, cl_int *)) \
+    F(cl_int, clEnqueueUnmapMemObject, (cl_command_queue, cl_mem, void *, cl_uint, const cl_event *, cl_event *))        \
+    F(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *))             \
+    F(cl_program, clCreateProgramWithBinary,                                                                             \
+      (cl_context, cl_uint, const cl_device_id *, const size_t *, const unsigned char **, cl_int *, cl_int *))           \
+    F(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device_id *, const char *, cl_program_notify, void *))      \
+    F(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void *, size_t *))                                         \
+    F(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))                      \
+    F(cl_int, clReleaseProgram, (cl_program))                                                                            \
+    F(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                                                   \
+    F(cl_int, clReleaseKernel, (cl_kernel))                                                                              \
+    F(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                                                \
+    F(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void *, size_t *))                    \
+    F(cl_int, clEnqueueNDRangeKernel,                                                                                    \
+      (cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,                    \
+       const cl_event *, cl_event *))                                                                                    \
+    F(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))                    \
+    F(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))                   \
+    F(cl_int, clWaitForEvents, (cl_uint, const cl_event *))                                                              \
+    F(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))                                    \
     F(cl_int, clReleaseEvent, (cl_event))
 
 /* Of OpenCL 2.1, or of an extension under the second name: how large the subgroups of a kernel are. */
-typedef cl_int(CL_CALL *cl_kernel_sub_group_info)(cl_kernel, cl_device_id, cl_uint, size_t, const void *, size_t, void *,
-                                                  size_t *);
+typedef cl_int(CL_CALL *cl_kernel_sub_group_info)(cl_kernel, cl_device_id, cl_uint, size_t, const void *, size_t,
+                                                  void *, size_t *);
 
 #endif

@@ -23,10 +23,15 @@ static const char *const library_names[] = {
 #elif defined(__APPLE__)
     "/System/Library/Frameworks/OpenCL.framework/OpenCL",
 #elif defined(__ANDROID__)
-    "libOpenCL.so", "libOpenCL-pixel.so", "libOpenCL-car.so", "/system/vendor/lib64/libOpenCL.so",
-    "/vendor/lib64/libOpenCL.so", "/system/vendor/lib64/egl/libGLES_mali.so",
+    "libOpenCL.so",
+    "libOpenCL-pixel.so",
+    "libOpenCL-car.so",
+    "/system/vendor/lib64/libOpenCL.so",
+    "/vendor/lib64/libOpenCL.so",
+    "/system/vendor/lib64/egl/libGLES_mali.so",
 #else
-    "libOpenCL.so.1", "libOpenCL.so",
+    "libOpenCL.so.1",
+    "libOpenCL.so",
 #endif
     NULL,
 };
@@ -93,8 +98,8 @@ sotto_status st_opencl_fail(sotto_error *err, const st_opencl_device *d, const c
     const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY ||
                         code == CL_INVALID_BUFFER_SIZE ||
                         (code == CL_OUT_OF_RESOURCES && strcmp(call, "clCreateBuffer") == 0);
-    return st_fail(err, memory ? SOTTO_E_MEMORY : SOTTO_E_DEVICE, "%s (%s): %s: %s (%d)", d->caps.id, d->caps.name, call,
-                   name, (int)code);
+    return st_fail(err, memory ? SOTTO_E_MEMORY : SOTTO_E_DEVICE, "%s (%s): %s: %s (%d)", d->caps.id, d->caps.name,
+                   call, name, (int)code);
 }
 
 /* ---- facts of a device; 0 or "" when the driver does not tell ---- */
@@ -161,7 +166,8 @@ static void choose_subgroup(st_opencl_device *d, const char *extensions)
                 d->caps.subgroup = (int)sizes[i];
                 d->real_subgroups = true;
             }
-    } else if (shuffles && has_word(extensions, "cl_khr_subgroups") && has_word(extensions, "cl_amd_device_attribute_query")) {
+    } else if (shuffles && has_word(extensions, "cl_khr_subgroups") &&
+               has_word(extensions, "cl_amd_device_attribute_query")) {
         const cl_uint lanes = ASK(d, CL_DEVICE_WAVEFRONT_WIDTH_AMD, cl_uint);
         d->real_subgroups = lanes == 32 || lanes == 64;
         if (d->real_subgroups)
@@ -212,8 +218,8 @@ static bool fill_device(st_opencl_device *d, const st_opencl_functions *cl, cl_d
         c->has_dot4 = accelerated[0] != 0;
     }
     snprintf(c->features, sizeof c->features, "opencl%d.%d%s%s%s%d%s", d->version / 10, d->version % 10,
-             d->fp16 ? " fp16" : "", c->has_dot4 ? " dot4" : "",
-             d->real_subgroups ? " subgroup" : " played-subgroup", c->subgroup, c->unified ? " unified" : "");
+             d->fp16 ? " fp16" : "", c->has_dot4 ? " dot4" : "", d->real_subgroups ? " subgroup" : " played-subgroup",
+             c->subgroup, c->unified ? " unified" : "");
     fill_identity(d);
     const bool runs = d->version >= 12 && c->max_group >= MIN_GROUP && c->max_buffer > 0 &&
                       ASK(d, CL_DEVICE_ENDIAN_LITTLE, cl_uint) && ASK(d, CL_DEVICE_AVAILABLE, cl_uint) &&

@@ -96,7 +96,8 @@ static void keep_binary(const st_opencl_device *d, cl_program program, const st_
 }
 
 /* The sentence of a failed build ends with the first lines that the compiler wrote. */
-static sotto_status fail_build(st_opencl_device *d, cl_program program, const char *module, cl_int code, sotto_error *err)
+static sotto_status fail_build(st_opencl_device *d, cl_program program, const char *module, cl_int code,
+                               sotto_error *err)
 {
     size_t size = 0;
     d->cl->clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);

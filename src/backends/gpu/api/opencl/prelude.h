@@ -91,7 +91,7 @@ FN ushort f_half(float v)
 }
 #endif
 
-#define half_lo(u) half_f((u) & 0xffffu)
+#define half_lo(u) half_f((u)&0xffffu)
 #define half_hi(u) half_f((u) >> 16)
 #define pack_half2(a, b) ((uint)f_half(a) | (uint)f_half(b) << 16)
 
@@ -146,18 +146,18 @@ FN int dot4_i8(uint a, uint b, int c)
 #define sg_xor(x, mask) sub_group_shuffle_xor(x, (uint)(mask))
 #endif
 
-#define GROUP_REDUCTION(name, over_subgroup, join)                              \
-    FN float name(float x, __local float *scratch, int lid, int n)              \
-    {                                                                           \
-        x = over_subgroup(x);                                                   \
+#define GROUP_REDUCTION(name, over_subgroup, join)                               \
+    FN float name(float x, __local float *scratch, int lid, int n)               \
+    {                                                                            \
+        x = over_subgroup(x);                                                    \
         barrier(CLK_LOCAL_MEM_FENCE); /* the last result has been read by all */ \
-        if (lid % SG_SIZE == 0)                                                 \
-            scratch[lid / SG_SIZE] = x;                                         \
-        barrier(CLK_LOCAL_MEM_FENCE);                                           \
-        x = scratch[0];                                                         \
-        for (int i = 1; i < n / SG_SIZE; i++)                                   \
-            x = join(x, scratch[i]);                                            \
-        return x;                                                               \
+        if (lid % SG_SIZE == 0)                                                  \
+            scratch[lid / SG_SIZE] = x;                                          \
+        barrier(CLK_LOCAL_MEM_FENCE);                                            \
+        x = scratch[0];                                                          \
+        for (int i = 1; i < n / SG_SIZE; i++)                                    \
+            x = join(x, scratch[i]);                                             \
+        return x;                                                                \
     }
 #else
 #define SG_SCRATCH(n) __local float wg_scratch_[n];
@@ -166,17 +166,17 @@ FN int dot4_i8(uint a, uint b, int c)
 #define sg_max(x) sg_max_(x, wg_scratch_, LID)
 #define sg_xor(x, mask) sg_xor_(x, mask, wg_scratch_, LID)
 
-#define SUBGROUP_REDUCTION(name, join)                                          \
-    FN float name(float x, __local float *scratch, int lid)                     \
-    {                                                                           \
+#define SUBGROUP_REDUCTION(name, join)                                           \
+    FN float name(float x, __local float *scratch, int lid)                      \
+    {                                                                            \
         barrier(CLK_LOCAL_MEM_FENCE); /* the last result has been read by all */ \
-        scratch[lid] = x;                                                       \
-        barrier(CLK_LOCAL_MEM_FENCE);                                           \
-        const int first = lid - lid % SG_SIZE;                                  \
-        x = scratch[first];                                                     \
-        for (int i = 1; i < SG_SIZE; i++)                                       \
-            x = join(x, scratch[first + i]);                                    \
-        return x;                                                               \
+        scratch[lid] = x;                                                        \
+        barrier(CLK_LOCAL_MEM_FENCE);                                            \
+        const int first = lid - lid % SG_SIZE;                                   \
+        x = scratch[first];                                                      \
+        for (int i = 1; i < SG_SIZE; i++)                                        \
+            x = join(x, scratch[first + i]);                                     \
+        return x;                                                                \
     }
 
 #define GROUP_REDUCTION(name, over_subgroup, join)                 \
@@ -219,30 +219,41 @@ GROUP_REDUCTION(wg_max_, sg_max_, fmax)
 
 #define BUFFER(T, b) __global T *b##_, ulong b##_at_
 #define BIND(T, b) __global T *b = (__global T *)((__global const uchar *)b##_ + b##_at_);
-#define HEAD(name, n) \
-    __attribute__((reqd_work_group_size(n, 1, 1))) SG_ATTRIBUTE __kernel void name
+#define HEAD(name, n) __attribute__((reqd_work_group_size(n, 1, 1))) SG_ATTRIBUTE __kernel void name
 #define BODY(n) enum { GROUP_SIZE_ = n };
-#define KERNEL1(name, n, P, A, a) \
-    HEAD(name, n)(P p, BUFFER(A, a)) { BODY(n) BIND(A, a)
-#define KERNEL2(name, n, P, A, a, B, b) \
-    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b)) { BODY(n) BIND(A, a) BIND(B, b)
-#define KERNEL3(name, n, P, A, a, B, b, C, c) \
-    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c)) { BODY(n) BIND(A, a) BIND(B, b) BIND(C, c)
-#define KERNEL4(name, n, P, A, a, B, b, C, c, D, d)                              \
-    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d)) { \
+#define KERNEL1(name, n, P, A, a)    \
+    HEAD(name, n)(P p, BUFFER(A, a)) \
+    {                                \
+        BODY(n) BIND(A, a)
+#define KERNEL2(name, n, P, A, a, B, b)            \
+    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b)) \
+    {                                              \
+        BODY(n) BIND(A, a) BIND(B, b)
+#define KERNEL3(name, n, P, A, a, B, b, C, c)                    \
+    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c)) \
+    {                                                            \
+        BODY(n) BIND(A, a) BIND(B, b) BIND(C, c)
+#define KERNEL4(name, n, P, A, a, B, b, C, c, D, d)                            \
+    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d)) \
+    {                                                                          \
         BODY(n) BIND(A, a) BIND(B, b) BIND(C, c) BIND(D, d)
-#define KERNEL5(name, n, P, A, a, B, b, C, c, D, d, E, e)                                      \
-    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e)) { \
+#define KERNEL5(name, n, P, A, a, B, b, C, c, D, d, E, e)                                    \
+    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e)) \
+    {                                                                                        \
         BODY(n) BIND(A, a) BIND(B, b) BIND(C, c) BIND(D, d) BIND(E, e)
-#define KERNEL6(name, n, P, A, a, B, b, C, c, D, d, E, e, F, f)                                              \
-    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e), BUFFER(F, f)) { \
+#define KERNEL6(name, n, P, A, a, B, b, C, c, D, d, E, e, F, f)                                            \
+    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e), BUFFER(F, f)) \
+    {                                                                                                      \
         BODY(n) BIND(A, a) BIND(B, b) BIND(C, c) BIND(D, d) BIND(E, e) BIND(F, f)
-#define KERNEL7(name, n, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g)                                          \
-    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e), BUFFER(F, f),     \
-                  BUFFER(G, g)) {                                                                              \
+#define KERNEL7(name, n, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g)                                       \
+    HEAD(name, n)                                                                                           \
+    (P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e), BUFFER(F, f), BUFFER(G, g)) \
+    {                                                                                                       \
         BODY(n) BIND(A, a) BIND(B, b) BIND(C, c) BIND(D, d) BIND(E, e) BIND(F, f) BIND(G, g)
-#define KERNEL8(name, n, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g, H, h)                                    \
-    HEAD(name, n)(P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e), BUFFER(F, f),     \
-                  BUFFER(G, g), BUFFER(H, h)) {                                                                \
+#define KERNEL8(name, n, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g, H, h)                                 \
+    HEAD(name, n)                                                                                           \
+    (P p, BUFFER(A, a), BUFFER(B, b), BUFFER(C, c), BUFFER(D, d), BUFFER(E, e), BUFFER(F, f), BUFFER(G, g), \
+     BUFFER(H, h))                                                                                          \
+    {                                                                                                       \
         BODY(n) BIND(A, a) BIND(B, b) BIND(C, c) BIND(D, d) BIND(E, e) BIND(F, f) BIND(G, g) BIND(H, h)
 #define KERNEL_END }

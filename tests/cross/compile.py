@@ -16,13 +16,14 @@ import tempfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 FOLDERS = ["base", "tensor", "quant", "reference", "runtime", "formats", "models/common", "models/whisper",
-           "models/silero", "backends/cpu", "backends/cpu/kernels/portable", "backends/gpu", "backends/gpu/api/opencl"]
+           "models/silero", "backends/cpu", "backends/cpu/kernels/portable"]
+INTERFACES = ("sim", "opencl", "cuda", "metal")  # of GPUs
 X86, ARM = "backends/cpu/kernels/x86", "backends/cpu/kernels/arm"
-TARGETS = {
-    "windows": (["-target", "x86_64-windows-gnu"], X86),
-    "macos": (["-target", "aarch64-macos"], ARM),
-    "android": (["-target", "aarch64-linux-android"], ARM),
-    "arm64": (["-target", "aarch64-linux-musl"], ARM),
+TARGETS = {  # flags, folder of kernels, interfaces
+    "windows": (["-target", "x86_64-windows-gnu"], X86, ("opencl", "cuda")),
+    "macos": (["-target", "aarch64-macos"], ARM, ("sim", "opencl", "metal")),
+    "android": (["-target", "aarch64-linux-android"], ARM, ("sim", "opencl")),
+    "arm64": (["-target", "aarch64-linux-musl"], ARM, ()),
 }
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-command-line-argument"]
 LEVELS = os.path.join(ROOT, "cmake", "isa.cmake")
@@ -57,8 +58,9 @@ def cpu_flags(path, levels):
     return ["-mcpu=" + cpu + features] if cpu else []
 
 
-def sources(isa):
-    for folder in FOLDERS + [isa]:
+def sources(isa, interfaces):
+    gpu = ["backends/gpu", *(f"backends/gpu/api/{name}" for name in interfaces)] if interfaces else []
+    for folder in FOLDERS + [isa] + gpu:
         full = os.path.join(ROOT, "src", folder)
         if os.path.isdir(full):
             for name in sorted(os.listdir(full)):
@@ -86,7 +88,8 @@ def system_flags(target, compiler):
 
 def compile_target(target, out, compiler):
     """Problems found; objects go to out."""
-    flags, isa = TARGETS[target]
+    flags, isa, interfaces = TARGETS[target]
+    flags = flags + [f"-DSOTTO_NO_{name.upper()}" for name in INTERFACES if name not in interfaces]
     levels = level_flags()
     include = os.path.join(out, "include")
     os.makedirs(include, exist_ok=True)
@@ -102,7 +105,7 @@ def compile_target(target, out, compiler):
 
     problems, objects = [], []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for path, obj, code, report in pool.map(one, sources(isa)):
+        for path, obj, code, report in pool.map(one, sources(isa, interfaces)):
             if code:
                 problems.append(f"{target}: {os.path.relpath(path, ROOT)}\n{report}")
             else:

@@ -501,8 +501,10 @@ static int run(void *args, const cli_list *inputs)
             j.options.trace_split = traces(&j, "sched") ? on_trace_split : NULL;
             j.options.trace_user = &j;
         }
+        cli_signals_end_at_once(true);
         cli_signals_install();
         status = load(&j);
+        cli_signals_end_at_once(false);
     }
     const bool silent = draws(&j) || j.args->devices.memory; /* nothing is heard */
     if (status == CLI_OK && (draws(&j) || traces(&j, "sched")))

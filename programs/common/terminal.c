@@ -13,11 +13,18 @@
 #include "common/text.h"
 
 /* A signal handler has no other place to leave its mark. */
-static volatile sig_atomic_t signal_seen;
+static volatile sig_atomic_t signal_seen, ends_at_once;
 
 static void note_signal(int number)
 {
+    if (ends_at_once)
+        _exit(128 + number);
     signal_seen = number;
+}
+
+void cli_signals_end_at_once(bool yes)
+{
+    ends_at_once = yes;
 }
 
 void cli_signals_install(void)

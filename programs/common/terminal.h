@@ -37,6 +37,9 @@ void cli_say(cli_progress *progress, const char *fmt, ...) __attribute__((format
 
 /* From now on an interrupt or termination signal is noted; a second one ends the process at once. */
 void cli_signals_install(void);
+/* While yes, the first one ends the process, too, with the exit code below: for what nobody can be asked to stop and leaves
+ * nothing half done, as opening a device, whose kernels may be compiled for a minute. */
+void cli_signals_end_at_once(bool yes);
 bool cli_interrupted(void);
 /* 128 + the signal's number. */
 int cli_interrupted_exit(void);

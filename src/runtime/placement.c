@@ -27,15 +27,8 @@ static sotto_status unknown(const char *id, size_t n_id, sotto_error *err)
 
 static sotto_status find(const char *id, size_t n_id, st_device_pick *out, sotto_error *err)
 {
-    const int n = sotto_device_count();
-    for (int i = 0; i < n && n_id < sizeof((sotto_device_info *)0)->id; i++) {
-        sotto_device_info info; /* "cuda" is "cuda:0" */
-        if (sotto_device_get(i, &info, NULL) == SOTTO_OK && n_id > 0 && memcmp(info.id, id, n_id) == 0 &&
-            (!info.id[n_id] || strcmp(info.id + n_id, ":0") == 0)) {
-            out->impl = st_registry_find(i, &out->index);
-            return SOTTO_OK;
-        }
-    }
+    if (st_registry_named(id, n_id, &out->impl, &out->index))
+        return SOTTO_OK;
     return unknown(id, n_id, err);
 }
 
@@ -43,7 +36,7 @@ static sotto_status find(const char *id, size_t n_id, st_device_pick *out, sotto
 static st_device_pick last_resort(void)
 {
     st_device_pick pick = {st_registry_last(), 0};
-    (void)find("cpu", 3, &pick, NULL);
+    (void)st_registry_named("cpu", 3, &pick.impl, &pick.index);
     return pick;
 }
 

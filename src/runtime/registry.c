@@ -37,13 +37,40 @@ const st_backend_impl *st_registry_last(void)
     return backends[N_BACKENDS - 1];
 }
 
+/* Whether an id is of this backend: "cuda" and "cuda:0" are of the one named cuda. */
+static bool is_of(const st_backend_impl *impl, const char *id, size_t n_id)
+{
+    const size_t n = strlen(impl->name);
+    return n <= n_id && memcmp(impl->name, id, n) == 0 && (n == n_id || id[n] == ':');
+}
+
+bool st_registry_named(const char *id, size_t n_id, const st_backend_impl **impl, int *own)
+{
+    sotto_device_info info;
+    for (int b = 0; b < N_BACKENDS && n_id < sizeof info.id; b++) {
+        if (backends[b]->api_version != ST_BACKEND_API_VERSION || !is_of(backends[b], id, n_id))
+            continue;
+        const int n = backends[b]->device_count();
+        for (int i = 0; i < n; i++) {
+            memset(&info, 0, sizeof info);
+            if (backends[b]->device_info(i, &info, NULL) != SOTTO_OK || memcmp(info.id, id, n_id) != 0 ||
+                (info.id[n_id] && strcmp(info.id + n_id, ":0") != 0))
+                continue;
+            *impl = backends[b];
+            *own = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 void st_registry_why_none(const char *id, size_t n_id, char *out, size_t size)
 {
     out[0] = 0;
     for (int b = 0; b < N_BACKENDS; b++) {
-        const size_t n = strlen(backends[b]->name);
-        if (n > n_id || memcmp(backends[b]->name, id, n) != 0 || (n < n_id && id[n] != ':'))
+        if (!is_of(backends[b], id, n_id))
             continue;
+        const size_t n = strlen(backends[b]->name);
         sotto_device_info info;
         sotto_error err = {0};
         if (backends[b]->why_none && backends[b]->device_count() == 0)

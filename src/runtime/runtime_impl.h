@@ -37,6 +37,8 @@ typedef struct st_device_pick {
 /* Device `index` counted over all backends of this interface version; NULL: there are fewer. */
 const st_backend_impl *st_registry_find(int index, int *own);
 const st_backend_impl *st_registry_last(void);
+/* The device of a name ("cuda" is "cuda:0"). Only its own backend is asked, so that no other driver is opened. */
+bool st_registry_named(const char *id, size_t n_id, const st_backend_impl **impl, int *own);
 /* Why a device of such a name ("cuda:0") is not there, when its backend knows; else "". */
 void st_registry_why_none(const char *id, size_t n_id, char *out, size_t size);
 /* The devices of a list with commas, and the last resort behind them; *out is freed by the caller. */

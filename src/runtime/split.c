@@ -420,10 +420,35 @@ static sotto_status split_all(splitter *s, sotto_error *err)
     return SOTTO_OK;
 }
 
+static bool is_of(const st_segment *segment, const sotto_tensor *home)
+{
+    for (int i = 0; i < segment->exec.n_node; i++)
+        if (segment->exec.node[i] == home)
+            return true;
+    return false;
+}
+
+/* A device prepares its segments one by one, so what another one has made must be there as the graph says. */
+static void share_between_segments(sotto_plan *plan)
+{
+    for (int64_t i = 0; i < plan->n_segments; i++) {
+        const st_segment *segment = &plan->segments[i];
+        for (int n = 0; n < segment->exec.n_node; n++)
+            for (int k = 0; k < ST_MAX_SRC; k++) {
+                sotto_tensor *source = segment->exec.node[n]->src[k];
+                sotto_tensor *home = source ? st_home(source) : NULL;
+                if (home && !(home->flags & ST_TENSOR_STORED) && !is_of(segment, home))
+                    home->flags |= ST_TENSOR_SHARED;
+            }
+    }
+}
+
 sotto_status st_plan_split(sotto_plan *plan, sotto_error *err)
 {
     splitter s = {.plan = plan};
     const sotto_status status = split_all(&s, err);
+    if (status == SOTTO_OK)
+        share_between_segments(plan);
     st_free(s.replicas);
     st_free(s.writes);
     return status;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Where things are computed, from outside: names and lists of devices, shares, memory, traces. On the CPU and, where it is
 in the build, the simulated GPU, with the small seeded models."""
+import os
 import re
 import sys
 
@@ -59,7 +60,18 @@ def what_devices_have(c):
     c.match(text, r"(^|\n)cpu .*\n  linear +f32 +f16 +bf16", "the table")
 
 
-CASES = [devices_that_are_not_there, options_without_effect, memory, what_the_scheduler_did, what_devices_have]
+def weights_on_a_visit(c):
+    """Products with weights at home on the CPU, in splits of their own on the stand-in for a GPU with matrix units."""
+    folder = os.path.join(os.path.dirname(c.sotto), "cuda_mock")
+    if not os.path.exists(folder):
+        raise run_cli.Skip("no stand-in for CUDA in this build")
+    c.env["LD_LIBRARY_PATH"] = os.pathsep.join([folder, c.env.get("LD_LIBRARY_PATH", "")])
+    quick = ("--no-fallback", "--beam-size", "1", "--duration", "500")
+    r = good(c, "noise.wav", "--device", "cuda:0", "--gpu-layers", "1", "--compute", "f16", "--trace", "sched", quick=quick)
+    c.match(r.err, r"linear .* cuda:0 +many rows", "the dump")
+
+
+CASES = [devices_that_are_not_there, options_without_effect, memory, what_the_scheduler_did, what_devices_have, weights_on_a_visit]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

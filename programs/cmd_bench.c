@@ -326,6 +326,8 @@ static int run(void *args, const cli_list *inputs)
     mo.backend.cpu_level = a->cpu;
     mo.compute = a->compute;
     mo.backend.n_threads = (int)a->threads;
+    cli_log log = {0};
+    mo.backend.logger = cli_logger(&log);
     sotto_status status;
     if (a->matmul) {
         status = cli_bench_matmul(&mo.backend, a->json, &err);

@@ -332,6 +332,8 @@ static int run(void *args, const cli_list *inputs)
     if (a->matmul) {
         status = cli_bench_matmul(&mo.backend, a->json, &err);
     } else if (a->memcpy) {
+        if (strcmp(a->devices.device, "auto") != 0 && strcmp(a->devices.device, "cpu") != 0)
+            return cli_usage(&cmd_bench, "--memcpy measures the host's memory: --device has no place there");
         status = cli_bench_memory(used_threads(&mo.backend), a->json, &err);
     } else {
         char *path = cli_model_path(a->model, NULL, &err);

@@ -197,6 +197,18 @@ static sotto_status set_shares(sotto_backend *b, const char *text, sotto_error *
     return SOTTO_OK;
 }
 
+/* Numbers of 0 or more with commas between, however many. */
+static sotto_status check_shares(const char *text, sotto_error *err)
+{
+    for (char *end; *text; text = *end ? end + 1 : end) {
+        const double share = strtod(text, &end);
+        if (end == text || !(share >= 0) || share > 1e9 || (*end && *end != ',') || (*end && !end[1]))
+            return st_fail(err, SOTTO_E_ARGUMENT,
+                           "device_split: \"%s\", expected numbers of 0 or more with commas between", text);
+    }
+    return SOTTO_OK;
+}
+
 static void warn_idle(const sotto_backend *b, const sotto_backend_options *o)
 {
     const int n = n_accelerators(b);
@@ -230,6 +242,8 @@ sotto_status st_backend_set_placement(sotto_backend *b, const sotto_backend_opti
         ST_TRY(named(b, "main_device", o->main_device, &b->main, err));
     if (o->kv_device)
         ST_TRY(named(b, "kv_device", o->kv_device, &b->kv, err));
+    if (n < 2 && o->device_split)
+        ST_TRY(check_shares(o->device_split, err));
     ST_TRY(set_shares(b, n > 1 ? o->device_split : NULL, err));
     warn_idle(b, o);
     return SOTTO_OK;

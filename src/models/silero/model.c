@@ -166,24 +166,14 @@ static sotto_status upload_all(const loader *l, sotto_error *err)
 
 /* ---- opening ---- */
 
-static const char *cpu_device(void)
-{
-    sotto_device_info info;
-    for (int i = 0; i < sotto_device_count(); i++)
-        if (sotto_device_get(i, &info, NULL) == SOTTO_OK && info.kind == SOTTO_DEVICE_CPU)
-            return "cpu";
-    return NULL;
-}
-
 static void keep_options(sotto_vad_model *m, const sotto_backend_options *backend)
 {
     if (backend)
         m->backend_options = *backend;
     sotto_backend_options *o = &m->backend_options;
-    const char *device = o->device ? o->device : cpu_device();
-    if (device)
-        snprintf(m->device, sizeof m->device, "%s", device);
-    o->device = device ? m->device : NULL;
+    snprintf(m->device, sizeof m->device, "%s",
+             o->device ? o->device : "cpu"); /* asking for others opens their drivers */
+    o->device = m->device;
     if (o->cpu_level) {
         snprintf(m->cpu_level, sizeof m->cpu_level, "%s", o->cpu_level);
         o->cpu_level = m->cpu_level;
@@ -196,7 +186,12 @@ static sotto_status load(loader *l, const sotto_backend_options *backend, sotto_
 {
     sotto_vad_model *m = l->m;
     keep_options(m, backend);
-    ST_TRY(sotto_backend_open(&m->backend_options, &m->backend, err));
+    sotto_status status = sotto_backend_open(&m->backend_options, &m->backend, err);
+    if (status == SOTTO_E_NOT_FOUND && !(backend && backend->device)) { /* a library without the CPU backend */
+        m->backend_options.device = NULL;
+        status = sotto_backend_open(&m->backend_options, &m->backend, err);
+    }
+    ST_TRY(status);
     ST_TRY(sotto_store_create(m->backend, SOTTO_USAGE_WEIGHTS, &m->store, err));
     int64_t floats = 0;
     ST_TRY(declare_all(l, &floats, err));

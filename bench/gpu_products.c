@@ -13,11 +13,21 @@ static const struct {
     int64_t rows, columns, depth;
 } shapes[] = {
     /* a window of the encoder: projections, the three of self-attention at once, both of the MLP; eight windows */
-    {1500, 1280, 1280}, {1500, 3840, 1280}, {1500, 5120, 1280}, {1500, 1280, 5120}, {12000, 1280, 1280}, {12000, 5120, 1280},
+    {1500, 1280, 1280},
+    {1500, 3840, 1280},
+    {1500, 5120, 1280},
+    {1500, 1280, 5120},
+    {12000, 1280, 1280},
+    {12000, 5120, 1280},
     /* cross-attention's keys and values of 4 layers at once */
     {1500, 10240, 1280},
     /* a step of the decoder: one row, five beams */
-    {1, 1280, 1280}, {1, 5120, 1280}, {1, 1280, 5120}, {1, 51866, 1280}, {5, 5120, 1280}, {5, 51866, 1280},
+    {1, 1280, 1280},
+    {1, 5120, 1280},
+    {1, 1280, 5120},
+    {1, 51866, 1280},
+    {5, 5120, 1280},
+    {5, 51866, 1280},
 };
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0], LAYERS = 8, SAMPLES = 9, RUNS = 5 };
 
@@ -37,8 +47,8 @@ static sotto_status upload(sotto_store *store, sotto_tensor *w, int64_t rows, in
     return status;
 }
 
-static sotto_status make_plan(sotto_backend *backend, sotto_arena *arena, sotto_tensor *const *w, int layers, int64_t rows,
-                              int64_t depth, sotto_plan **plan, sotto_error *err)
+static sotto_status make_plan(sotto_backend *backend, sotto_arena *arena, sotto_tensor *const *w, int layers,
+                              int64_t rows, int64_t depth, sotto_plan **plan, sotto_error *err)
 {
     sotto_graph *g = NULL;
     sotto_status status = sotto_graph_create("products", &g, err);
@@ -46,7 +56,8 @@ static sotto_status make_plan(sotto_backend *backend, sotto_arena *arena, sotto_
         return status;
     const int64_t dim[] = {depth, rows};
     sotto_graph_set_compute(g, SOTTO_COMPUTE_F16);
-    sotto_tensor *input = sotto_graph_input(g, "x", SOTTO_F32, 2, dim), *x = sotto_scale(g, input, 1.0f, 0.0f), *y = NULL;
+    sotto_tensor *input = sotto_graph_input(g, "x", SOTTO_F32, 2, dim), *x = sotto_scale(g, input, 1.0f, 0.0f),
+                 *y = NULL;
     for (int i = 0; i < layers; i++) {
         sotto_graph_barrier(g);
         y = sotto_linear(g, x, sotto_graph_use(g, w[i]), NULL, SOTTO_ACT_NONE, NULL);

@@ -29,7 +29,7 @@ typedef enum sotto_compute {
     SOTTO_COMPUTE_F32 = 0,  /* weights of any type are expanded exactly, activations stay f32 */
     SOTTO_COMPUTE_BF16 = 1, /* with bf16 weights, and in attention, a backend may round the operands to bf16 */
     SOTTO_COMPUTE_FINE = 2, /* the same, but the left side of weights of SOTTO_I8 is brought to 16 bits */
-    SOTTO_COMPUTE_F16 = 3   /* a backend with matrix units for it may round the operands, and keep intermediates, in f16 */
+    SOTTO_COMPUTE_F16 = 3 /* a backend with matrix units for it may round the operands, and keep intermediates, in f16 */
 } sotto_compute;
 
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_graph_create(const char *name, sotto_graph **out, sotto_error *err);

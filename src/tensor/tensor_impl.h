@@ -22,7 +22,7 @@ enum {
     ST_TENSOR_MATRIX = 1 << 3, /* a weight that the backend may have packed: only its own kernels read it */
     ST_TENSOR_POISON = 1 << 4, /* result of a failed builder */
     ST_TENSOR_SHARED = 1 << 5, /* set by the plan: read by another segment than its own, or copied out */
-    ST_TENSOR_SPLIT = 1 << 6   /* a stored matrix in several pieces by rows; `extra` is its list (runtime/store_impl.h) */
+    ST_TENSOR_SPLIT = 1 << 6 /* a stored matrix in several pieces by rows; `extra` is its list (runtime/store_impl.h) */
 };
 
 /* Parameters of an op; which are used is said at the builder. */

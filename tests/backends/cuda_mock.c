@@ -117,8 +117,8 @@ static const int archs[CUDA_MOCK_DEVICES] = {86, 75, 90};
 EXPORT int cuInit(unsigned flags)
 {
     BEGIN(cuInit, false)
-        CHECK(flags == 0, "cuInit(%u)", flags)
-        started = true;
+    CHECK(flags == 0, "cuInit(%u)", flags)
+    started = true;
     END
 }
 
@@ -133,8 +133,10 @@ EXPORT int cuGetErrorName(int code, const char **name)
     static const struct {
         int code;
         const char *name;
-    } names[] = {{NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
-                 {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}};
+    } names[] = {{NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+                 {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}};
     *name = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (names[i].code == code)
@@ -151,15 +153,15 @@ EXPORT int cuGetErrorString(int code, const char **text)
 EXPORT int cuDeviceGetCount(int *count)
 {
     BEGIN(cuDeviceGetCount, false)
-        *count = CUDA_MOCK_DEVICES;
+    *count = CUDA_MOCK_DEVICES;
     END
 }
 
 EXPORT int cuDeviceGet(st_cu_device *device, int index)
 {
     BEGIN(cuDeviceGet, false)
-        CHECK(index >= 0 && index < CUDA_MOCK_DEVICES, "cuDeviceGet(%d)", index)
-        *device = index + 40; /* a device is no index */
+    CHECK(index >= 0 && index < CUDA_MOCK_DEVICES, "cuDeviceGet(%d)", index)
+    *device = index + 40; /* a device is no index */
     END
 }
 
@@ -174,43 +176,43 @@ static int index_of(st_cu_device device, const char *call)
 EXPORT int cuDeviceGetName(char *out, int size, st_cu_device device)
 {
     BEGIN(cuDeviceGetName, false)
-        snprintf(out, (size_t)size, "Mock sm_%d", archs[index_of(device, call)]);
+    snprintf(out, (size_t)size, "Mock sm_%d", archs[index_of(device, call)]);
     END
 }
 
 EXPORT int cuDeviceTotalMem_v2(size_t *bytes, st_cu_device device)
 {
     BEGIN(cuDeviceTotalMem, false)
-        *bytes = (size_t)(index_of(device, call) + 1) << 30;
+    *bytes = (size_t)(index_of(device, call) + 1) << 30;
     END
 }
 
 EXPORT int cuDeviceGetAttribute(int *value, int which, st_cu_device device)
 {
     BEGIN(cuDeviceGetAttribute, false)
-        const int arch = archs[index_of(device, call)];
-        const int values[][2] = {{1, 1024}, {8, LOCAL_UNASKED}, {16, 4}, {18, 0}, {75, arch / 10}, {76, arch % 10}};
-        code = INVALID_VALUE;
-        for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-            if (values[i][0] == which) {
-                *value = values[i][1];
-                code = OK;
-            }
-        if (code != OK)
-            mock_problem("cuDeviceGetAttribute(%d)", which);
+    const int arch = archs[index_of(device, call)];
+    const int values[][2] = {{1, 1024}, {8, LOCAL_UNASKED}, {16, 4}, {18, 0}, {75, arch / 10}, {76, arch % 10}};
+    code = INVALID_VALUE;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        if (values[i][0] == which) {
+            *value = values[i][1];
+            code = OK;
+        }
+    if (code != OK)
+        mock_problem("cuDeviceGetAttribute(%d)", which);
     END
 }
 
 EXPORT int cuDevicePrimaryCtxRetain(st_cu_context *context, st_cu_device device)
 {
     BEGIN(cuDevicePrimaryCtxRetain, false)
-        const int index = index_of(device, call);
-        if (!primary[index]) {
-            primary[index] = mock_new(CONTEXT, NULL);
-            primary[index]->device = index;
-        }
-        primary[index]->references++;
-        *context = (st_cu_context)primary[index];
+    const int index = index_of(device, call);
+    if (!primary[index]) {
+        primary[index] = mock_new(CONTEXT, NULL);
+        primary[index]->device = index;
+    }
+    primary[index]->references++;
+    *context = (st_cu_context)primary[index];
     END
 }
 
@@ -235,9 +237,9 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(st_cu_device device)
 EXPORT int cuCtxPushCurrent_v2(st_cu_context context)
 {
     BEGIN(cuCtxPushCurrent, false)
-        object *o = mock_check(context, CONTEXT, call);
-        CHECK(o && depth < DEPTH, "cuCtxPushCurrent: no context, or pushed too often")
-        stack[depth++] = o;
+    object *o = mock_check(context, CONTEXT, call);
+    CHECK(o && depth < DEPTH, "cuCtxPushCurrent: no context, or pushed too often")
+    stack[depth++] = o;
     END
 }
 
@@ -301,24 +303,24 @@ static size_t used(int device)
 EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     BEGIN(cuMemGetInfo, true)
-        *total = (size_t)(mock_current()->device + 1) << 30;
-        *free_bytes = *total - used(mock_current()->device);
+    *total = (size_t)(mock_current()->device + 1) << 30;
+    *free_bytes = *total - used(mock_current()->device);
     END
 }
 
 EXPORT int cuMemAlloc_v2(st_cu_address *address, size_t bytes)
 {
     BEGIN(cuMemAlloc, true)
-        const int device = mock_current()->device;
-        CHECK(bytes > 0, "cuMemAlloc of nothing")
-        if (bytes > ((size_t)(device + 1) << 30) - used(device)) {
-            code = NO_MEMORY;
-            break;
-        }
-        unsigned char *memory = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
-        memset(memory, 0xff, bytes);
-        mock_add_block(memory, bytes, device, false);
-        *address = (st_cu_address)(uintptr_t)memory + MOCK_BASE;
+    const int device = mock_current()->device;
+    CHECK(bytes > 0, "cuMemAlloc of nothing")
+    if (bytes > ((size_t)(device + 1) << 30) - used(device)) {
+        code = NO_MEMORY;
+        break;
+    }
+    unsigned char *memory = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+    memset(memory, 0xff, bytes);
+    mock_add_block(memory, bytes, device, false);
+    *address = (st_cu_address)(uintptr_t)memory + MOCK_BASE;
     END
 }
 
@@ -335,12 +337,12 @@ EXPORT int cuMemFree_v2(st_cu_address address)
 EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes)
 {
     BEGIN(cuMemAllocHost, true)
-        if (cuda_mock_state.no_pinning) {
-            code = NO_MEMORY;
-            break;
-        }
-        *memory = malloc(bytes);
-        mock_add_block(*memory, bytes, -1, false);
+    if (cuda_mock_state.no_pinning) {
+        code = NO_MEMORY;
+        break;
+    }
+    *memory = malloc(bytes);
+    mock_add_block(*memory, bytes, -1, false);
     END
 }
 
@@ -357,8 +359,8 @@ EXPORT int cuMemFreeHost(void *memory)
 EXPORT int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
     BEGIN(cuMemHostRegister, true)
-        CHECK(flags == 1 && bytes > 0, "cuMemHostRegister of %zu bytes with flags %u", bytes, flags)
-        mock_add_block(memory, bytes, -1, true);
+    CHECK(flags == 1 && bytes > 0, "cuMemHostRegister of %zu bytes with flags %u", bytes, flags)
+    mock_add_block(memory, bytes, -1, true);
     END
 }
 
@@ -455,8 +457,8 @@ int mock_run_all(void)
 EXPORT int cuStreamCreate(st_cu_stream *stream, unsigned flags)
 {
     BEGIN(cuStreamCreate, true)
-        CHECK(flags == 1, "cuStreamCreate(%u)", flags)
-        *stream = (st_cu_stream)mock_new(STREAM, mock_current());
+    CHECK(flags == 1, "cuStreamCreate(%u)", flags)
+    *stream = (st_cu_stream)mock_new(STREAM, mock_current());
     END
 }
 
@@ -482,31 +484,31 @@ EXPORT int cuStreamDestroy_v2(st_cu_stream stream)
 EXPORT int cuStreamSynchronize(st_cu_stream stream)
 {
     BEGIN(cuStreamSynchronize, false)
-        object *o = mock_check(stream, STREAM, call);
-        code = o ? mock_run(o, o->n_command) : INVALID_HANDLE;
+    object *o = mock_check(stream, STREAM, call);
+    code = o ? mock_run(o, o->n_command) : INVALID_HANDLE;
     END
 }
 
 EXPORT int cuStreamWaitEvent(st_cu_stream stream, st_cu_event event, unsigned flags)
 {
     BEGIN(cuStreamWaitEvent, true)
-        object *s = mock_check(stream, STREAM, call), *e = mock_check(event, EVENT, call);
-        CHECK(s && e && flags == 0, "cuStreamWaitEvent: flags %u", flags)
-        if (e->stream) {
-            command *c = mock_put(s, WAIT);
-            c->stream = e->stream;
-            c->number = e->number;
-        }
+    object *s = mock_check(stream, STREAM, call), *e = mock_check(event, EVENT, call);
+    CHECK(s && e && flags == 0, "cuStreamWaitEvent: flags %u", flags)
+    if (e->stream) {
+        command *c = mock_put(s, WAIT);
+        c->stream = e->stream;
+        c->number = e->number;
+    }
     END
 }
 
 EXPORT int cuEventCreate(st_cu_event *event, unsigned flags)
 {
     BEGIN(cuEventCreate, true)
-        CHECK(flags == 0 || flags == 2, "cuEventCreate(%u)", flags)
-        object *e = mock_new(EVENT, mock_current());
-        e->timing = flags == 0;
-        *event = (st_cu_event)e;
+    CHECK(flags == 0 || flags == 2, "cuEventCreate(%u)", flags)
+    object *e = mock_new(EVENT, mock_current());
+    e->timing = flags == 0;
+    *event = (st_cu_event)e;
     END
 }
 
@@ -525,79 +527,79 @@ EXPORT int cuEventDestroy_v2(st_cu_event event)
 EXPORT int cuEventRecord(st_cu_event event, st_cu_stream stream)
 {
     BEGIN(cuEventRecord, true)
-        object *s = mock_check(stream, STREAM, call), *e = mock_check(event, EVENT, call);
-        CHECK(s && e && s->context == e->context, "cuEventRecord: event and stream of different contexts")
-        command *c = mock_put(s, RECORD);
-        c->event = e;
-        e->stream = s;
-        e->number = s->n_command;
+    object *s = mock_check(stream, STREAM, call), *e = mock_check(event, EVENT, call);
+    CHECK(s && e && s->context == e->context, "cuEventRecord: event and stream of different contexts")
+    command *c = mock_put(s, RECORD);
+    c->event = e;
+    e->stream = s;
+    e->number = s->n_command;
     END
 }
 
 EXPORT int cuEventSynchronize(st_cu_event event)
 {
     BEGIN(cuEventSynchronize, true)
-        object *e = mock_check(event, EVENT, call);
-        CHECK(e, "cuEventSynchronize")
-        code = e->stream ? mock_run(e->stream, e->number) : OK;
+    object *e = mock_check(event, EVENT, call);
+    CHECK(e, "cuEventSynchronize")
+    code = e->stream ? mock_run(e->stream, e->number) : OK;
     END
 }
 
 EXPORT int cuEventElapsedTime(float *ms, st_cu_event from, st_cu_event to)
 {
     BEGIN(cuEventElapsedTime, true)
-        const object *a = mock_check(from, EVENT, call), *b = mock_check(to, EVENT, call);
-        CHECK(a && b && a->timing && b->timing, "cuEventElapsedTime of events that take no time")
-        if (a->seconds <= 0 || b->seconds <= 0) {
-            code = NOT_READY;
-            break;
-        }
-        *ms = (float)((b->seconds - a->seconds) * 1e3);
+    const object *a = mock_check(from, EVENT, call), *b = mock_check(to, EVENT, call);
+    CHECK(a && b && a->timing && b->timing, "cuEventElapsedTime of events that take no time")
+    if (a->seconds <= 0 || b->seconds <= 0) {
+        code = NOT_READY;
+        break;
+    }
+    *ms = (float)((b->seconds - a->seconds) * 1e3);
     END
 }
 
 EXPORT int cuMemcpyHtoDAsync_v2(st_cu_address to, const void *from, size_t bytes, st_cu_stream stream)
 {
     BEGIN(cuMemcpyHtoDAsync, true)
-        object *s = mock_check(stream, STREAM, call);
-        CHECK(s && mock_find(to, bytes, s->device), "cuMemcpyHtoDAsync beyond what is allocated")
-        command *c = mock_put(s, TO_DEVICE);
-        c->to = to;
-        c->bytes = bytes;
-        c->host = (void *)(uintptr_t)from;
-        if (!mock_find((st_cu_address)(uintptr_t)from, bytes, -1)) { /* the driver stages what is not pinned */
-            c->own = malloc(bytes);
-            memcpy(c->own, from, bytes);
-        }
-        cuda_mock_state.n_copies++;
+    object *s = mock_check(stream, STREAM, call);
+    CHECK(s && mock_find(to, bytes, s->device), "cuMemcpyHtoDAsync beyond what is allocated")
+    command *c = mock_put(s, TO_DEVICE);
+    c->to = to;
+    c->bytes = bytes;
+    c->host = (void *)(uintptr_t)from;
+    if (!mock_find((st_cu_address)(uintptr_t)from, bytes, -1)) { /* the driver stages what is not pinned */
+        c->own = malloc(bytes);
+        memcpy(c->own, from, bytes);
+    }
+    cuda_mock_state.n_copies++;
     END
 }
 
 EXPORT int cuMemcpyDtoHAsync_v2(void *to, st_cu_address from, size_t bytes, st_cu_stream stream)
 {
     BEGIN(cuMemcpyDtoHAsync, true)
-        object *s = mock_check(stream, STREAM, call);
-        CHECK(s && mock_find(from, bytes, s->device), "cuMemcpyDtoHAsync beyond what is allocated")
-        command *c = mock_put(s, TO_HOST);
-        c->from = from;
-        c->bytes = bytes;
-        c->host = to;
-        if (!mock_find((st_cu_address)(uintptr_t)to, bytes, -1))
-            code = mock_run(s, s->n_command);
-        cuda_mock_state.n_copies++;
+    object *s = mock_check(stream, STREAM, call);
+    CHECK(s && mock_find(from, bytes, s->device), "cuMemcpyDtoHAsync beyond what is allocated")
+    command *c = mock_put(s, TO_HOST);
+    c->from = from;
+    c->bytes = bytes;
+    c->host = to;
+    if (!mock_find((st_cu_address)(uintptr_t)to, bytes, -1))
+        code = mock_run(s, s->n_command);
+    cuda_mock_state.n_copies++;
     END
 }
 
 EXPORT int cuMemcpyDtoDAsync_v2(st_cu_address to, st_cu_address from, size_t bytes, st_cu_stream stream)
 {
     BEGIN(cuMemcpyDtoDAsync, true)
-        object *s = mock_check(stream, STREAM, call);
-        CHECK(s && mock_find(to, bytes, s->device) && mock_find(from, bytes, s->device),
-              "cuMemcpyDtoDAsync beyond what is allocated")
-        command *c = mock_put(s, COPY);
-        c->to = to;
-        c->from = from;
-        c->bytes = bytes;
+    object *s = mock_check(stream, STREAM, call);
+    CHECK(s && mock_find(to, bytes, s->device) && mock_find(from, bytes, s->device),
+          "cuMemcpyDtoDAsync beyond what is allocated")
+    command *c = mock_put(s, COPY);
+    c->to = to;
+    c->from = from;
+    c->bytes = bytes;
     END
 }
 
@@ -605,26 +607,26 @@ EXPORT int cuMemcpyPeerAsync(st_cu_address to, st_cu_context to_context, st_cu_a
                              size_t bytes, st_cu_stream stream)
 {
     BEGIN(cuMemcpyPeerAsync, true)
-        object *s = mock_check(stream, STREAM, call);
-        const object *t = mock_check(to_context, CONTEXT, call), *f = mock_check(from_context, CONTEXT, call);
-        CHECK(s && t && f && mock_find(to, bytes, t->device) && mock_find(from, bytes, f->device),
-              "cuMemcpyPeerAsync beyond what is allocated")
-        command *c = mock_put(s, COPY);
-        c->to = to;
-        c->from = from;
-        c->bytes = bytes;
-        cuda_mock_state.n_peer_copies++;
+    object *s = mock_check(stream, STREAM, call);
+    const object *t = mock_check(to_context, CONTEXT, call), *f = mock_check(from_context, CONTEXT, call);
+    CHECK(s && t && f && mock_find(to, bytes, t->device) && mock_find(from, bytes, f->device),
+          "cuMemcpyPeerAsync beyond what is allocated")
+    command *c = mock_put(s, COPY);
+    c->to = to;
+    c->from = from;
+    c->bytes = bytes;
+    cuda_mock_state.n_peer_copies++;
     END
 }
 
 EXPORT int cuMemsetD8Async(st_cu_address to, unsigned char value, size_t bytes, st_cu_stream stream)
 {
     BEGIN(cuMemsetD8Async, true)
-        object *s = mock_check(stream, STREAM, call);
-        CHECK(s && mock_find(to, bytes, s->device), "cuMemsetD8Async beyond what is allocated")
-        command *c = mock_put(s, FILL);
-        c->to = to;
-        c->fill = value;
-        c->bytes = bytes;
+    object *s = mock_check(stream, STREAM, call);
+    CHECK(s && mock_find(to, bytes, s->device), "cuMemsetD8Async beyond what is allocated")
+    command *c = mock_put(s, FILL);
+    c->to = to;
+    c->fill = value;
+    c->bytes = bytes;
     END
 }

@@ -18,7 +18,7 @@ typedef struct cuda_mock {
     int n_alive;  /* contexts, memory, streams, events, modules, graphs that were not given back */
     int n_copies; /* between host and device */
     int n_launches, n_graph_launches, n_peer_copies;
-    int n_early; /* edges of graphs that let a kernel start before the one in front of it is done */
+    int n_early;       /* edges of graphs that let a kernel start before the one in front of it is done */
     char problem[400]; /* the first wrong use, or empty */
 } cuda_mock;
 

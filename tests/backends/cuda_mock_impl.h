@@ -80,7 +80,7 @@ typedef struct object {
 typedef struct mock_block {
     unsigned char *memory;
     size_t bytes;
-    int device;  /* -1: pinned host memory, or registered */
+    int device;   /* -1: pinned host memory, or registered */
     bool foreign; /* registered, not allocated here */
     struct mock_block *next;
 } mock_block;
@@ -111,14 +111,16 @@ void mock_lock(void);
 void mock_unlock(void);
 
 /* Every function of the driver is BEGIN(name, whether it needs a context) ... END. */
-#define BEGIN(name, needs_context)               \
-    mock_lock();                                 \
-    const char *const call = #name;              \
-    int code = mock_enter(call, needs_context);  \
-    if (code == OK)                              \
+#define BEGIN(name, needs_context)              \
+    mock_lock();                                \
+    const char *const call = #name;             \
+    int code = mock_enter(call, needs_context); \
+    if (code == OK)                             \
         do {
 #define END        \
-    } while (0);   \
+    }              \
+    while (0)      \
+        ;          \
     mock_unlock(); \
     return code;
 #define CHECK(condition, ...)      \

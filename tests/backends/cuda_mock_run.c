@@ -53,29 +53,29 @@ static const char *elf_find(const object *m, const char *name, bool variable)
 EXPORT int cuModuleLoadData(st_cu_module *module, const void *image)
 {
     BEGIN(cuModuleLoadData, true)
-        const char *text = image;
-        const int arch = archs[mock_current()->device];
-        const bool machine_code = memcmp(text, ELFMAG, SELFMAG) == 0;
-        if (machine_code) {
-            CHECK(arch == 90, "machine code for sm_90 on another device")
-            if (!cuda_mock_state.new_driver) {
-                code = NO_BINARY;
-                break;
-            }
-        } else {
-            const char *target = strstr(text, "\n.target sm_");
-            CHECK(strncmp(text, ".version ", 9) == 0 && target, "cuModuleLoadData of what is no PTX")
-            if (atoi(target + 12) > arch) {
-                code = NO_BINARY;
-                break;
-            }
+    const char *text = image;
+    const int arch = archs[mock_current()->device];
+    const bool machine_code = memcmp(text, ELFMAG, SELFMAG) == 0;
+    if (machine_code) {
+        CHECK(arch == 90, "machine code for sm_90 on another device")
+        if (!cuda_mock_state.new_driver) {
+            code = NO_BINARY;
+            break;
         }
-        object *o = mock_new(MODULE, mock_current());
-        o->machine_code = machine_code;
-        o->size = machine_code ? elf_size(text) : strlen(text) + 1;
-        o->text = malloc(o->size);
-        memcpy(o->text, text, o->size);
-        *module = (st_cu_module)o;
+    } else {
+        const char *target = strstr(text, "\n.target sm_");
+        CHECK(strncmp(text, ".version ", 9) == 0 && target, "cuModuleLoadData of what is no PTX")
+        if (atoi(target + 12) > arch) {
+            code = NO_BINARY;
+            break;
+        }
+    }
+    object *o = mock_new(MODULE, mock_current());
+    o->machine_code = machine_code;
+    o->size = machine_code ? elf_size(text) : strlen(text) + 1;
+    o->text = malloc(o->size);
+    memcpy(o->text, text, o->size);
+    *module = (st_cu_module)o;
     END
 }
 
@@ -112,19 +112,19 @@ static int local_bytes_of(const object *module, const char *variable)
 EXPORT int cuModuleGetGlobal_v2(st_cu_address *address, size_t *bytes, st_cu_module module, const char *name)
 {
     BEGIN(cuModuleGetGlobal, true)
-        object *m = mock_check(module, MODULE, call);
-        CHECK(m && m->n_global < 8, "cuModuleGetGlobal")
-        int *value = malloc(sizeof *value);
-        *value = local_bytes_of(m, name);
-        if (*value == 0) {
-            free(value);
-            code = NOT_FOUND;
-            break;
-        }
-        mock_add_block((unsigned char *)value, sizeof *value, m->device, false);
-        m->global[m->n_global++] = (unsigned char *)value;
-        *address = (st_cu_address)(uintptr_t)value + MOCK_BASE;
-        *bytes = sizeof *value;
+    object *m = mock_check(module, MODULE, call);
+    CHECK(m && m->n_global < 8, "cuModuleGetGlobal")
+    int *value = malloc(sizeof *value);
+    *value = local_bytes_of(m, name);
+    if (*value == 0) {
+        free(value);
+        code = NOT_FOUND;
+        break;
+    }
+    mock_add_block((unsigned char *)value, sizeof *value, m->device, false);
+    m->global[m->n_global++] = (unsigned char *)value;
+    *address = (st_cu_address)(uintptr_t)value + MOCK_BASE;
+    *bytes = sizeof *value;
     END
 }
 
@@ -152,35 +152,35 @@ static bool declared(const object *module, const st_gpu_kernel_info *info)
 EXPORT int cuModuleGetFunction(st_cu_function *function, st_cu_module module, const char *name)
 {
     BEGIN(cuModuleGetFunction, true)
-        object *m = mock_check(module, MODULE, call);
-        CHECK(m, "cuModuleGetFunction")
-        int kernel = 0;
-        while (kernel < ST_GPU_KERNEL_COUNT && strcmp(st_gpu_kernels[kernel].name, name) != 0)
-            kernel++;
-        CHECK(kernel < ST_GPU_KERNEL_COUNT, "there is no kernel %s", name)
-        CHECK(declared(m, &st_gpu_kernels[kernel]), "the module has no kernel %s with the parameters of kernels.inc", name)
-        object *f = NULL;
-        char variable[100];
-        snprintf(variable, sizeof variable, "%s_local_bytes", name);
-        f = mock_new(FUNCTION, m->context);
-        f->owner = m;
-        f->kernel = kernel;
-        f->local_bytes = local_bytes_of(m, variable);
-        f->local_allowed = LOCAL_UNASKED;
-        *function = (st_cu_function)f;
+    object *m = mock_check(module, MODULE, call);
+    CHECK(m, "cuModuleGetFunction")
+    int kernel = 0;
+    while (kernel < ST_GPU_KERNEL_COUNT && strcmp(st_gpu_kernels[kernel].name, name) != 0)
+        kernel++;
+    CHECK(kernel < ST_GPU_KERNEL_COUNT, "there is no kernel %s", name)
+    CHECK(declared(m, &st_gpu_kernels[kernel]), "the module has no kernel %s with the parameters of kernels.inc", name)
+    object *f = NULL;
+    char variable[100];
+    snprintf(variable, sizeof variable, "%s_local_bytes", name);
+    f = mock_new(FUNCTION, m->context);
+    f->owner = m;
+    f->kernel = kernel;
+    f->local_bytes = local_bytes_of(m, variable);
+    f->local_allowed = LOCAL_UNASKED;
+    *function = (st_cu_function)f;
     END
 }
 
 EXPORT int cuFuncSetAttribute(st_cu_function function, int which, int value)
 {
     BEGIN(cuFuncSetAttribute, true)
-        object *f = mock_check(function, FUNCTION, call);
-        CHECK(f && which == 8, "cuFuncSetAttribute(%d)", which)
-        const int most = archs[f->device] == 75 ? 64 * 1024 : archs[f->device] == 86 ? 99 * 1024 : 227 * 1024;
-        if (value > most)
-            code = INVALID_VALUE;
-        else
-            f->local_allowed = value;
+    object *f = mock_check(function, FUNCTION, call);
+    CHECK(f && which == 8, "cuFuncSetAttribute(%d)", which)
+    const int most = archs[f->device] == 75 ? 64 * 1024 : archs[f->device] == 86 ? 99 * 1024 : 227 * 1024;
+    if (value > most)
+        code = INVALID_VALUE;
+    else
+        f->local_allowed = value;
     END
 }
 
@@ -191,13 +191,13 @@ static int make_launch(command *c, const object *f, const unsigned *grid, const 
     const st_gpu_kernel_info *info = &st_gpu_kernels[f->kernel];
     if ((int)block[0] != info->group || block[1] != 1 || block[2] != 1 || grid[0] < 1 || grid[1] < 1 || grid[2] < 1 ||
         grid[1] > 65535 || grid[2] > 65535) {
-        mock_problem("%s: a grid of %u x %u x %u groups of %u x %u x %u", info->name, grid[0], grid[1], grid[2], block[0],
-                     block[1], block[2]);
+        mock_problem("%s: a grid of %u x %u x %u groups of %u x %u x %u", info->name, grid[0], grid[1], grid[2],
+                     block[0], block[1], block[2]);
         return INVALID_VALUE;
     }
     if ((int)shared_bytes != f->local_bytes || (int)shared_bytes > f->local_allowed) {
-        mock_problem("%s: %u bytes of a group's memory, %d needed, %d allowed", info->name, shared_bytes, f->local_bytes,
-                     f->local_allowed);
+        mock_problem("%s: %u bytes of a group's memory, %d needed, %d allowed", info->name, shared_bytes,
+                     f->local_bytes, f->local_allowed);
         return INVALID_VALUE;
     }
     c->kind = LAUNCH;
@@ -213,15 +213,15 @@ EXPORT int cuLaunchKernel(st_cu_function function, unsigned gx, unsigned gy, uns
                           unsigned bz, unsigned shared_bytes, st_cu_stream stream, void **params, void **extra)
 {
     BEGIN(cuLaunchKernel, true)
-        const object *f = mock_check(function, FUNCTION, call);
-        object *s = mock_check(stream, STREAM, call);
-        CHECK(f && s && !extra && f->context == s->context, "cuLaunchKernel: function and stream do not belong together")
-        command c = {0};
-        code = make_launch(&c, f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared_bytes, params);
-        if (code == OK) {
-            *mock_put(s, LAUNCH) = c;
-            cuda_mock_state.n_launches++;
-        }
+    const object *f = mock_check(function, FUNCTION, call);
+    object *s = mock_check(stream, STREAM, call);
+    CHECK(f && s && !extra && f->context == s->context, "cuLaunchKernel: function and stream do not belong together")
+    command c = {0};
+    code = make_launch(&c, f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared_bytes, params);
+    if (code == OK) {
+        *mock_put(s, LAUNCH) = c;
+        cuda_mock_state.n_launches++;
+    }
     END
 }
 
@@ -261,8 +261,8 @@ int mock_launch(object *context, const command *c)
 EXPORT int cuGraphCreate(st_cu_graph *graph, unsigned flags)
 {
     BEGIN(cuGraphCreate, true)
-        CHECK(flags == 0, "cuGraphCreate(%u)", flags)
-        *graph = (st_cu_graph)mock_new(GRAPH, mock_current());
+    CHECK(flags == 0, "cuGraphCreate(%u)", flags)
+    *graph = (st_cu_graph)mock_new(GRAPH, mock_current());
     END
 }
 
@@ -270,24 +270,25 @@ EXPORT int cuGraphAddKernelNode(st_cu_node *node, st_cu_graph graph, const st_cu
                                 const st_cu_kernel_node *params)
 {
     BEGIN(cuGraphAddKernelNode, true)
-        object *g = mock_check(graph, GRAPH, call);
-        const object *f = mock_check(params->function, FUNCTION, call);
-        CHECK(g && f && !params->extra, "cuGraphAddKernelNode")
-        CHECK(n_before == 0 || (n_before == 1 && (object *)before[0] == g->last), "a node that follows another than the last")
-        CHECK(g->n_edge == (g->n_node ? g->n_node - 1 : 0), "a node that follows nothing")
-        g->n_edge += (int64_t)n_before;
-        if (g->n_node == g->node_capacity) {
-            g->node_capacity = g->node_capacity ? 2 * g->node_capacity : 64;
-            g->node = realloc(g->node, (size_t)g->node_capacity * sizeof *g->node);
-        }
-        command c = {0};
-        code = make_launch(&c, f, params->grid, params->block, params->shared_bytes, params->params);
-        if (code == OK) {
-            g->node[g->n_node++] = c;
-            g->last = mock_new(NODE, g->context);
-            g->last->owner = g;
-            *node = (st_cu_node)g->last;
-        }
+    object *g = mock_check(graph, GRAPH, call);
+    const object *f = mock_check(params->function, FUNCTION, call);
+    CHECK(g && f && !params->extra, "cuGraphAddKernelNode")
+    CHECK(n_before == 0 || (n_before == 1 && (object *)before[0] == g->last),
+          "a node that follows another than the last")
+    CHECK(g->n_edge == (g->n_node ? g->n_node - 1 : 0), "a node that follows nothing")
+    g->n_edge += (int64_t)n_before;
+    if (g->n_node == g->node_capacity) {
+        g->node_capacity = g->node_capacity ? 2 * g->node_capacity : 64;
+        g->node = realloc(g->node, (size_t)g->node_capacity * sizeof *g->node);
+    }
+    command c = {0};
+    code = make_launch(&c, f, params->grid, params->block, params->shared_bytes, params->params);
+    if (code == OK) {
+        g->node[g->n_node++] = c;
+        g->last = mock_new(NODE, g->context);
+        g->last->owner = g;
+        *node = (st_cu_node)g->last;
+    }
     END
 }
 
@@ -295,40 +296,42 @@ EXPORT int cuGraphAddDependencies_v2(st_cu_graph graph, const st_cu_node *from, 
                                      const st_cu_edge *edge, size_t n)
 {
     BEGIN(cuGraphAddDependencies, true)
-        object *g = mock_check(graph, GRAPH, call);
-        CHECK(g && n == 1 && (object *)to[0] == g->last && (object *)from[0] != g->last, "an edge that is not to the last node")
-        const object *e = mock_check(from[0], NODE, call);
-        CHECK(e && e->owner == g, "an edge from another graph")
-        CHECK(edge->from_port == 1 && edge->to_port == 0 && edge->type == 1 && g->device == 2, "an edge of type %d", edge->type)
-        g->n_edge++;
-        cuda_mock_state.n_early++;
+    object *g = mock_check(graph, GRAPH, call);
+    CHECK(g && n == 1 && (object *)to[0] == g->last && (object *)from[0] != g->last,
+          "an edge that is not to the last node")
+    const object *e = mock_check(from[0], NODE, call);
+    CHECK(e && e->owner == g, "an edge from another graph")
+    CHECK(edge->from_port == 1 && edge->to_port == 0 && edge->type == 1 && g->device == 2, "an edge of type %d",
+          edge->type)
+    g->n_edge++;
+    cuda_mock_state.n_early++;
     END
 }
 
 EXPORT int cuGraphInstantiateWithFlags(st_cu_exec *exec, st_cu_graph graph, unsigned long long flags)
 {
     BEGIN(cuGraphInstantiateWithFlags, true)
-        const object *g = mock_check(graph, GRAPH, call);
-        CHECK(g && flags == 0, "cuGraphInstantiateWithFlags(%llu)", flags)
-        CHECK(g->n_edge == (g->n_node ? g->n_node - 1 : 0), "a graph with a node that follows nothing")
-        object *e = mock_new(EXEC, g->context);
-        e->n_node = g->n_node;
-        e->node = calloc((size_t)g->n_node + 1, sizeof *e->node);
-        if (g->n_node)
-            memcpy(e->node, g->node, (size_t)g->n_node * sizeof *e->node);
-        *exec = (st_cu_exec)e;
+    const object *g = mock_check(graph, GRAPH, call);
+    CHECK(g && flags == 0, "cuGraphInstantiateWithFlags(%llu)", flags)
+    CHECK(g->n_edge == (g->n_node ? g->n_node - 1 : 0), "a graph with a node that follows nothing")
+    object *e = mock_new(EXEC, g->context);
+    e->n_node = g->n_node;
+    e->node = calloc((size_t)g->n_node + 1, sizeof *e->node);
+    if (g->n_node)
+        memcpy(e->node, g->node, (size_t)g->n_node * sizeof *e->node);
+    *exec = (st_cu_exec)e;
     END
 }
 
 EXPORT int cuGraphLaunch(st_cu_exec exec, st_cu_stream stream)
 {
     BEGIN(cuGraphLaunch, true)
-        const object *e = mock_check(exec, EXEC, call);
-        object *s = mock_check(stream, STREAM, call);
-        CHECK(e && s && e->context == s->context, "cuGraphLaunch: graph and stream do not belong together")
-        for (int64_t i = 0; i < e->n_node; i++)
-            *mock_put(s, LAUNCH) = e->node[i];
-        cuda_mock_state.n_graph_launches++;
+    const object *e = mock_check(exec, EXEC, call);
+    object *s = mock_check(stream, STREAM, call);
+    CHECK(e && s && e->context == s->context, "cuGraphLaunch: graph and stream do not belong together")
+    for (int64_t i = 0; i < e->n_node; i++)
+        *mock_put(s, LAUNCH) = e->node[i];
+    cuda_mock_state.n_graph_launches++;
     END
 }
 

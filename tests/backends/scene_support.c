@@ -245,9 +245,8 @@ void scene_print_coverage(void)
         for (int op = 0; op < ST_OP_COUNT; op++)
             for (int t = 0; t < N_TYPES; t++)
                 if (covered[d].n_here[op][t] > 0 || covered[d].n_elsewhere[op][t] > 0)
-                    printf("covered: %s %s %s: %d cases there, %d elsewhere\n", covered[d].device,
-                           st_op_name((st_op)op), sotto_dtype_name((sotto_dtype)t), covered[d].n_here[op][t],
-                           covered[d].n_elsewhere[op][t]);
+                    printf("covered: %s %s %s: %d cases there, %d elsewhere\n", covered[d].device, st_op_name((st_op)op),
+                           sotto_dtype_name((sotto_dtype)t), covered[d].n_here[op][t], covered[d].n_elsewhere[op][t]);
 }
 
 static bool keeps_left_whole(sotto_backend *b)
@@ -280,7 +279,8 @@ void scene_forget(void)
     answers = NULL;
 }
 
-static answer *ask(sotto_backend *ref, const char *key, build_fn *build, const variant *v, uint64_t seed, bool whole_left)
+static answer *ask(sotto_backend *ref, const char *key, build_fn *build, const variant *v, uint64_t seed,
+                   bool whole_left)
 {
     for (answer *a = answers; a; a = a->next)
         if (a->build == build && strcmp(a->key, key) == 0)
@@ -313,7 +313,8 @@ static answer *ask(sotto_backend *ref, const char *key, build_fn *build, const v
 static void describe(const char *what, const variant *v, bool whole_left, char *out, size_t size)
 {
     snprintf(out, size,
-             "%s: compute %d, layout %d, %s, matrix %d, act %d, bias %d, residual %d, coarse %d, whole %d, dim %lld %lld %lld "
+             "%s: compute %d, layout %d, %s, matrix %d, act %d, bias %d, residual %d, coarse %d, whole %d, dim %lld "
+             "%lld %lld "
              "%lld, n %lld, extra %d, spread %g",
              what, (int)v->compute, (int)v->how, sotto_dtype_name(v->dtype), v->matrix, v->act, v->bias, v->residual,
              v->coarse, whole_left, (long long)v->dim[0], (long long)v->dim[1], (long long)v->dim[2],

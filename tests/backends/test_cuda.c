@@ -18,14 +18,14 @@
 extern const st_gpu_api st_gpu_cuda;
 static const st_gpu_api *const api = &st_gpu_cuda;
 
-#define OK(call)                                  \
-    do {                                          \
-        sotto_error err_ = {0};                   \
-        const sotto_status got_ = (call);         \
-        if (got_ != SOTTO_OK) {                   \
-            print_error("%s\n", err_.text);       \
-            fail();                               \
-        }                                         \
+#define OK(call)                            \
+    do {                                    \
+        sotto_error err_ = {0};             \
+        const sotto_status got_ = (call);   \
+        if (got_ != SOTTO_OK) {             \
+            print_error("%s\n", err_.text); \
+            fail();                         \
+        }                                   \
     } while (0)
 #define ERR (&err_)
 
@@ -163,7 +163,8 @@ static void test_unary(void **state)
                                    1 / (1 + exp(-v)),
                                    tanh(v),
                                    v < 0 ? NAN : sqrt(v)};
-            if (isnan(want[ops[k].op]) ? !isnan(y[i]) : !(fabs(y[i] - want[ops[k].op]) <= 2e-6 * fmax(1, fabs(want[ops[k].op])))) {
+            if (isnan(want[ops[k].op]) ? !isnan(y[i])
+                                       : !(fabs(y[i] - want[ops[k].op]) <= 2e-6 * fmax(1, fabs(want[ops[k].op])))) {
                 print_error("%s(%g) = %g, not %g\n", ops[k].name, v, y[i], want[ops[k].op]);
                 fail();
             }
@@ -180,8 +181,7 @@ static void test_binary(void **state)
         a[i] = (float)i * 0.5f, b[i] = 3.0f - (float)i;
     put(s, 0, a, sizeof a);
     put(s, 1, b, sizeof b);
-    const struct binary_p p = {
-        .n = N, .dim = {N, 1, 1, 1}, .a_stride = {1}, .b_stride = {1}, .y_stride = {1}, .op = 1};
+    const struct binary_p p = {.n = N, .dim = {N, 1, 1, 1}, .a_stride = {1}, .b_stride = {1}, .y_stride = {1}, .op = 1};
     const st_gpu_launch l = launch_of(s, ST_GPU_binary, (N + 255) / 256, &p, sizeof p, 3);
     OK(api->launch(s->device, &l, 1, ERR));
     take(s, 2, y, sizeof y);
@@ -201,12 +201,7 @@ static void test_layer_norm(void **state)
     put(s, 0, x, sizeof x);
     put(s, 1, w, sizeof w);
     put(s, 2, b, sizeof b);
-    const struct rows_p p = {.n = N,
-                             .dim1 = ROWS,
-                             .dim2 = 1,
-                             .x_stride = {1, N},
-                             .y_stride = {1, N},
-                             .a = 1e-5f};
+    const struct rows_p p = {.n = N, .dim1 = ROWS, .dim2 = 1, .x_stride = {1, N}, .y_stride = {1, N}, .a = 1e-5f};
     const st_gpu_launch l = launch_of(s, ST_GPU_layer_norm, ROWS, &p, sizeof p, 4);
     OK(api->launch(s->device, &l, 1, ERR));
     take(s, 3, y, sizeof y);
@@ -312,9 +307,9 @@ static void test_wrong_calls(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_caps),       cmocka_unit_test(test_copies), cmocka_unit_test(test_unary),
+        cmocka_unit_test(test_caps),       cmocka_unit_test(test_copies),     cmocka_unit_test(test_unary),
         cmocka_unit_test(test_binary),     cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_two_queues), cmocka_unit_test(test_ready),  cmocka_unit_test(test_wrong_calls),
+        cmocka_unit_test(test_two_queues), cmocka_unit_test(test_ready),      cmocka_unit_test(test_wrong_calls),
     };
     if (api->device_count() == 0) {
         print_message("there is no CUDA device\n");

@@ -31,8 +31,7 @@ static void assert_clean(void)
 
 static st_gpu_launch scale_launch(const st_buffer *x, const st_buffer *y, float a, float b)
 {
-    const struct unary_p p = {
-        .n = N, .dim = {N, 1, 1, 1}, .x_stride = {1}, .y_stride = {1}, .op = 1, .a = a, .b = b};
+    const struct unary_p p = {.n = N, .dim = {N, 1, 1, 1}, .x_stride = {1}, .y_stride = {1}, .op = 1, .a = a, .b = b};
     st_gpu_launch l = {
         .kernel = ST_GPU_unary, .grid = {2, 1, 1}, .n_param_bytes = sizeof p, .n_args = 2, .arg = {{x, 0}, {y, 0}}};
     memcpy(l.params, &p, sizeof p);
@@ -154,7 +153,8 @@ static void test_failures(void **state)
             if (status == SOTTO_OK) /* memory that could not be pinned, a number that is only told, the giving back */
                 continue;
             n_failed++;
-            if (strstr(err.text, "needs") && failures[f].code != LAUNCH_FAILED) /* cuFuncSetAttribute: another device could */
+            if (strstr(err.text, "needs") &&
+                failures[f].code != LAUNCH_FAILED) /* cuFuncSetAttribute: another device could */
                 continue;
             if (status != failures[f].status || (failures[f].name && !strstr(err.text, failures[f].name)))
                 fail_msg("call %d gave %s: %s", at, sotto_status_name(status), err.text);
@@ -185,8 +185,9 @@ static void test_lost(void **state)
     mock->fail_at = 0;
     const int n_calls = mock->n_calls;
     assert_int_equal(api->write(device, a.handle, 0, x, BYTES, &err), SOTTO_E_DEVICE);
-    assert_string_equal(err.text, "cuda:1 is lost: cuda:1: cuStreamSynchronize gave error 719, CUDA_ERROR_LAUNCH_FAILED: "
-                                  "as ordered");
+    assert_string_equal(err.text,
+                        "cuda:1 is lost: cuda:1: cuStreamSynchronize gave error 719, CUDA_ERROR_LAUNCH_FAILED: "
+                        "as ordered");
     assert_int_equal(api->launch(device, &l, 1, &err), SOTTO_E_DEVICE);
     assert_int_equal(mock->n_calls, n_calls);
     api->free(a.handle);
@@ -282,8 +283,9 @@ int main(void)
     if (!mock)
         return 1;
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_caps), cmocka_unit_test(every_kernel_has_an_image_or_a_sentence), cmocka_unit_test(test_everything),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_lost), cmocka_unit_test(test_small_writes),
+        cmocka_unit_test(test_caps),       cmocka_unit_test(every_kernel_has_an_image_or_a_sentence),
+        cmocka_unit_test(test_everything), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_lost),       cmocka_unit_test(test_small_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

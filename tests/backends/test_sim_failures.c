@@ -42,9 +42,24 @@ static void count_freed(int device, size_t bytes)
 const st_sim_settings *st_sim_settings_of(int device)
 {
     static const st_sim_settings all[ST_SIM_DEVICES] = {
-        {.subgroup = 32, .has_mma = true, .max_buffer = 1 << 30, .local_bytes = 65536, .call = count_call, .freed = count_freed},
-        {.subgroup = 16, .order = ST_SIM_REVERSE, .max_buffer = 1 << 30, .local_bytes = 32768, .call = count_call, .freed = count_freed},
-        {.subgroup = 8, .order = ST_SIM_SHUFFLED, .max_buffer = 1 << 30, .local_bytes = 32768, .call = count_call, .freed = count_freed},
+        {.subgroup = 32,
+         .has_mma = true,
+         .max_buffer = 1 << 30,
+         .local_bytes = 65536,
+         .call = count_call,
+         .freed = count_freed},
+        {.subgroup = 16,
+         .order = ST_SIM_REVERSE,
+         .max_buffer = 1 << 30,
+         .local_bytes = 32768,
+         .call = count_call,
+         .freed = count_freed},
+        {.subgroup = 8,
+         .order = ST_SIM_SHUFFLED,
+         .max_buffer = 1 << 30,
+         .local_bytes = 32768,
+         .call = count_call,
+         .freed = count_freed},
         {.subgroup = 64, .max_buffer = 1 << 20, .local_bytes = 32768, .call = count_call, .freed = count_freed},
     };
     return &all[device];
@@ -83,7 +98,8 @@ static sotto_status fill(network *n, sotto_error *err)
 
 static sotto_status build(network *n, sotto_error *err)
 {
-    const int64_t square[2] = {WIDTH, WIDTH}, line[1] = {WIDTH}, cells[2] = {WIDTH, CELLS}, in[2] = {WIDTH, ROWS}, list[1] = {ROWS};
+    const int64_t square[2] = {WIDTH, WIDTH}, line[1] = {WIDTH}, cells[2] = {WIDTH, CELLS}, in[2] = {WIDTH, ROWS},
+                  list[1] = {ROWS};
     const int64_t heads[3] = {WIDTH / 2, 2, ROWS}, cell_heads[3] = {WIDTH / 2, 2, CELLS};
     for (int k = 0; k < 2; k++)
         n->w[k] = sotto_store_add(n->weights, "w", SOTTO_F32, 2, square, true);
@@ -236,7 +252,8 @@ static void fail_while_opening(const char *device, int step)
         tried++;
         failed += s != SOTTO_OK;
         if (s != SOTTO_OK && (b || err.code != s || !err.text[0]))
-            fail_msg("%s: call %d, %s, while opening: %s without a sentence", device, i, sim.failed, sotto_status_name(s));
+            fail_msg("%s: call %d, %s, while opening: %s without a sentence", device, i, sim.failed,
+                     sotto_status_name(s));
         sotto_backend_free(b);
         if (sim.held != 0)
             fail_msg("%s: call %d, %s, while opening: %lld bytes are left", device, i, sim.failed, (long long)sim.held);

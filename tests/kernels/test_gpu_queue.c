@@ -159,8 +159,7 @@ static void kernels_compute_on_every_device(void **state)
         for (int i = 0; i < N; i++)
             assert_true(y[i] == x[i] * w[i % 7]);
 
-        const struct rows_p q = {
-            .n = ROW, .dim1 = 2, .dim2 = 1, .x_stride = {1, ROW}, .y_stride = {1, ROW}, .a = 1e-5f};
+        const struct rows_p q = {.n = ROW, .dim1 = 2, .dim2 = 1, .x_stride = {1, ROW}, .y_stride = {1, ROW}, .a = 1e-5f};
         l = launch_of(ST_GPU_layer_norm, 2, &q, sizeof q);
         l.n_args = 4;
         l.arg[0].buffer = &b.x, l.arg[1].buffer = &b.w, l.arg[2].buffer = &b.w, l.arg[3].buffer = &b.y;
@@ -312,9 +311,11 @@ static void what_is_wrong_is_refused(void **state)
     bench b = begin(3), other = begin(0);
     float x[4] = {0};
     void *m;
-    expect(&b, api->alloc(b.device, (1 << 20) + 1, &m, &b.err), SOTTO_E_MEMORY, "sim:3: a buffer of 1048577 bytes, at most 1048576");
+    expect(&b, api->alloc(b.device, (1 << 20) + 1, &m, &b.err), SOTTO_E_MEMORY,
+           "sim:3: a buffer of 1048577 bytes, at most 1048576");
     assert_null(m);
-    expect(&b, api->write(b.device, b.x.handle, N * 4 - 15, x, 16, &b.err), SOTTO_E_DEVICE, "16 bytes at 2785 in a buffer of 2800");
+    expect(&b, api->write(b.device, b.x.handle, N * 4 - 15, x, 16, &b.err), SOTTO_E_DEVICE,
+           "16 bytes at 2785 in a buffer of 2800");
     expect(&b, api->read(b.device, b.x.handle, SIZE_MAX, x, 16, &b.err), SOTTO_E_DEVICE, "read()");
     expect(&b, api->copy(b.device, b.x.handle, 0, other.x.handle, 0, 4, &b.err), SOTTO_E_UNSUPPORTED,
            "sim:3: copy() of memory of sim:0");
@@ -353,7 +354,8 @@ static void a_kernel_that_writes_too_far_is_found(void **state)
     list[0].arg[1].offset = 4; /* the last number goes behind the end */
     if (!ST_SIM_ASAN) {        /* which would end the program */
         ok(api->launch(b.device, list, 2, &b.err), &b.err);
-        expect(&b, api->sync(b.device, &b.err), SOTTO_E_DEVICE, "kernel unary wrote behind the end of buffer 1 of 2800 bytes");
+        expect(&b, api->sync(b.device, &b.err), SOTTO_E_DEVICE,
+               "kernel unary wrote behind the end of buffer 1 of 2800 bytes");
         ok(api->read(b.device, b.w.handle, 0, y, sizeof y, &b.err), &b.err);
         assert_true(isnan(y[0]));
     }

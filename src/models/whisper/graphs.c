@@ -165,8 +165,8 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
     out->n_kv = row_input(g, "n_kv", n_rows);
     out->cross_base = row_input(g, "cross_base", n_rows);
     out->cross_n = row_input(g, "cross_n", n_rows);
-    sotto_tensor *x =
-        sotto_add(g, sotto_get_rows(g, use(&b, m->lookup), out->token), sotto_get_rows(g, use(&b, m->text_pos), out->position));
+    sotto_tensor *x = sotto_add(g, sotto_get_rows(g, use(&b, m->lookup), out->token),
+                                sotto_get_rows(g, use(&b, m->text_pos), out->position));
     for (int i = 0; i < m->h.n_text_layer; i++)
         x = decoder_layer(&b, x, &m->decoder[i], caches, i, out);
     out->want = NULL;

@@ -22,7 +22,7 @@ struct binary_p {
 
 /* One group a row: row r is (r % dim1, r / dim1 % dim2, r / dim1 / dim2). */
 struct rows_p {
-    int n, dim1, dim2; /* elements of a row */
+    int n, dim1, dim2;                         /* elements of a row */
     int x_stride[4], y_stride[4], m_stride[4]; /* m: the mask of softmax; its strides are 0 where it broadcasts */
     int x_type, y_type, m_type, has_mask;
     int wide; /* of norms: all may be read and written four elements at a time */
@@ -42,8 +42,9 @@ struct rope_p {
     int halves, has_factors, all_positions; /* pairs i, i + n_rot / 2; positions for each batch */
     int x_stride[4], y_stride[4];
     int x_type, y_type;
-    float step, step_rest; /* of log2 of the frequency from pair to pair; their sum, `step` short enough to be multiplied exactly */
-    float turns;           /* a position's turns of pair 0 */
+    float step,
+        step_rest; /* of log2 of the frequency from pair to pair; their sum, `step` short enough to be multiplied exactly */
+    float turns; /* a position's turns of pair 0 */
 };
 
 /* Windows over images x [b, h, w, c]; y [b, h_out, w_out, ..]. [0] is along w, [1] along h. */

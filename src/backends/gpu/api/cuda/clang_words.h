@@ -83,7 +83,9 @@ static __device__ __forceinline__ float tanhf(float x)
 {
     const float a = fabsf(x), q = x * x;
     if (a < 0.3f) /* the series */
-        return x + x * q * (-0.333333333f + q * (0.133333333f + q * (-0.0539682540f + q * (0.0218694885f - q * 0.00886323553f))));
+        return x + x * q *
+                       (-0.333333333f +
+                        q * (0.133333333f + q * (-0.0539682540f + q * (0.0218694885f - q * 0.00886323553f))));
     const float e = expf(-2.0f * a), y = (1.0f - e) / (1.0f + e);
     return x < 0.0f ? -y : y;
 }
@@ -106,7 +108,8 @@ static __device__ __forceinline__ float erff(float x)
         return x * y;
     }
     const float t = 1.0f / (1.0f + 0.3275911f * a);
-    const float y = 1.0f - t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f)))) *
-                               expf(-q);
+    const float y =
+        1.0f - t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f)))) *
+                   expf(-q);
     return x < 0.0f ? -y : y;
 }

@@ -13,7 +13,8 @@
 /* CUresult after which the context gives nothing but errors: the device, a kernel or the context broke. */
 static bool is_final(int code)
 {
-    static const int final[] = {4, 46, 201, 214, 220, 226, 304, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999};
+    static const int final[] = {4,   46,  201, 214, 220, 226, 304, 700, 702, 709,
+                                710, 714, 715, 716, 717, 718, 719, 721, 999};
     for (size_t i = 0; i < sizeof final / sizeof final[0]; i++)
         if (final[i] == code)
             return true;
@@ -98,8 +99,8 @@ static sotto_status read_arch(const st_cuda_driver *d, int index, st_cu_device d
         return fail_call(d, index, code, "cuDeviceGetAttribute", err);
     *arch = major * 10 + minor;
     if (*arch < 75)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d is of compute capability %d.%d; 7.5 is the least", index, major,
-                       minor);
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d is of compute capability %d.%d; 7.5 is the least", index,
+                       major, minor);
     return SOTTO_OK;
 }
 
@@ -225,8 +226,8 @@ static sotto_status load_module(st_cuda *c, const char *name, st_cu_module *modu
     *may_wait = false;
     const st_cuda_image *code = image_of(c, name, true), *ptx = image_of(c, name, false);
     if (!code && !ptx)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d: the library has no kernels of module %s for sm_%d", c->index, name,
-                       c->arch);
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d: the library has no kernels of module %s for sm_%d", c->index,
+                       name, c->arch);
     int result = ST_CU_NO_BINARY;
     if (code) {
         result = c->d->module_load(module, code->data);
@@ -253,13 +254,15 @@ static sotto_status read_local_bytes(st_cuda *c, st_gpu_kernel kernel, st_cu_mod
         return SOTTO_OK;
     ST_TRY(st_cuda_check(c, code, "cuModuleGetGlobal", err));
     if (size != sizeof bytes)
-        return st_fail(err, SOTTO_E_INTERNAL, "cuda:%d: %s is of %zu bytes, not %zu", c->index, name, size, sizeof bytes);
+        return st_fail(err, SOTTO_E_INTERNAL, "cuda:%d: %s is of %zu bytes, not %zu", c->index, name, size,
+                       sizeof bytes);
     ST_TRY(st_cuda_check(c, c->d->to_host(&bytes, at, sizeof bytes, c->stream), "cuMemcpyDtoHAsync", err));
     ST_TRY(st_cuda_check(c, c->d->stream_sync(c->stream), "cuStreamSynchronize", err));
     code = c->d->function_set(function, ST_CU_FUNCTION_LOCAL_BYTES, bytes);
     if (code != ST_CU_OK && !is_final(code))
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "cuda:%d: kernel %s needs %d bytes of a group's memory, more than sm_%d has",
-                       c->index, st_gpu_kernels[kernel].name, bytes, c->arch);
+        return st_fail(err, SOTTO_E_UNSUPPORTED,
+                       "cuda:%d: kernel %s needs %d bytes of a group's memory, more than sm_%d has", c->index,
+                       st_gpu_kernels[kernel].name, bytes, c->arch);
     ST_TRY(st_cuda_check(c, code, "cuFuncSetAttribute", err));
     c->local_bytes[kernel] = (unsigned)bytes;
     return SOTTO_OK;
@@ -283,8 +286,8 @@ static sotto_status find_function(st_cuda *c, st_gpu_kernel kernel, sotto_error 
     if (!c->module[first])
         ST_TRY(load_module(c, st_gpu_kernels[kernel].module, &c->module[first], &c->may_wait[first], err));
     st_cu_function function = NULL;
-    ST_TRY(st_cuda_check(c, c->d->function(&function, c->module[first], st_gpu_kernels[kernel].name), "cuModuleGetFunction",
-                         err));
+    ST_TRY(st_cuda_check(c, c->d->function(&function, c->module[first], st_gpu_kernels[kernel].name),
+                         "cuModuleGetFunction", err));
     ST_TRY(read_local_bytes(c, kernel, c->module[first], function, err));
     c->function[kernel] = function;
     return SOTTO_OK;
@@ -309,8 +312,8 @@ static sotto_status make_call(st_cuda *c, const st_gpu_launch *l, call *out, sot
 {
     const st_gpu_kernel_info *info = &st_gpu_kernels[l->kernel];
     if (l->n_param_bytes != info->param_bytes || l->n_args != info->n_args)
-        return st_fail(err, SOTTO_E_INTERNAL, "kernel %s: %u bytes and %d buffers given, %zu and %d expected", info->name,
-                       l->n_param_bytes, l->n_args, info->param_bytes, info->n_args);
+        return st_fail(err, SOTTO_E_INTERNAL, "kernel %s: %u bytes and %d buffers given, %zu and %d expected",
+                       info->name, l->n_param_bytes, l->n_args, info->param_bytes, info->n_args);
     ST_TRY(find_function(c, l->kernel, err));
     out->param[0] = (void *)(uintptr_t)l->params; /* only read */
     for (int i = 0; i < l->n_args; i++) {
@@ -328,8 +331,8 @@ static sotto_status launch_list(st_cuda *c, const st_gpu_launch *list, int n, so
         call k;
         ST_TRY(make_call(c, l, &k, err));
         const int code = c->d->launch(c->function[l->kernel], l->grid[0], l->grid[1], l->grid[2],
-                                      (unsigned)st_gpu_kernels[l->kernel].group, 1, 1, c->local_bytes[l->kernel], c->stream,
-                                      k.param, NULL);
+                                      (unsigned)st_gpu_kernels[l->kernel].group, 1, 1, c->local_bytes[l->kernel],
+                                      c->stream, k.param, NULL);
         if (code != ST_CU_OK) {
             char what[80];
             snprintf(what, sizeof what, "cuLaunchKernel of %s", st_gpu_kernels[l->kernel].name);

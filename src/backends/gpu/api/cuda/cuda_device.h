@@ -31,7 +31,7 @@ typedef struct st_cuda {
     bool may_wait[ST_GPU_KERNEL_COUNT]; /* of the same: its kernels wait for what is in front of them (AFTER_ of the prelude) */
     st_cu_function function[ST_GPU_KERNEL_COUNT];
     unsigned local_bytes[ST_GPU_KERNEL_COUNT]; /* of a group's memory of any size: DYNAMIC_LOCAL of the dialect */
-    unsigned char *staging; /* slots, then areas for reading; NULL: the driver stages by itself */
+    unsigned char *staging;                    /* slots, then areas for reading; NULL: the driver stages by itself */
     st_cuda_slot slot[ST_CUDA_SLOTS];
     int slot_now;
     size_t slot_used;

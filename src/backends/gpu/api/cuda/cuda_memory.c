@@ -24,7 +24,8 @@ sotto_status st_cuda_alloc(void *device, size_t bytes, void **memory, sotto_erro
             const int code = c->d->alloc(&m->address, bytes ? bytes : 1);
             status = st_cuda_check(c, code, "cuMemAlloc", err);
             if (code == ST_CU_NO_MEMORY)
-                status = st_fail(err, SOTTO_E_MEMORY, "cuda:%d has no %zu bytes (cuMemAlloc: error %d)", c->index, bytes, code);
+                status = st_fail(err, SOTTO_E_MEMORY, "cuda:%d has no %zu bytes (cuMemAlloc: error %d)", c->index,
+                                 bytes, code);
             if (status != SOTTO_OK)
                 c->d->release(c->device);
         }
@@ -107,7 +108,8 @@ static sotto_status next_slot(st_cuda *c, sotto_error *err)
 static sotto_status write_staged(st_cuda *c, st_cu_address to, const unsigned char *data, size_t bytes, sotto_error *err)
 {
     while (bytes > 0) {
-        if (c->slot_used == ST_CUDA_SLOT_BYTES || (bytes <= ST_CUDA_SLOT_BYTES && bytes > ST_CUDA_SLOT_BYTES - c->slot_used))
+        if (c->slot_used == ST_CUDA_SLOT_BYTES ||
+            (bytes <= ST_CUDA_SLOT_BYTES && bytes > ST_CUDA_SLOT_BYTES - c->slot_used))
             ST_TRY(next_slot(c, err));
         const size_t room = ST_CUDA_SLOT_BYTES - c->slot_used, n = bytes < room ? bytes : room;
         unsigned char *from = c->slot[c->slot_now].memory + c->slot_used;
@@ -194,8 +196,8 @@ sotto_status st_cuda_copy(void *device, void *to, size_t to_offset, void *from, 
     const sotto_status status =
         t->context == f->context
             ? st_cuda_check(c, c->d->copy(t_at, f_at, bytes, c->stream), "cuMemcpyDtoDAsync", err)
-            : st_cuda_check(c, c->d->copy_peer(t_at, t->context, f_at, f->context, bytes, c->stream), "cuMemcpyPeerAsync",
-                            err);
+            : st_cuda_check(c, c->d->copy_peer(t_at, t->context, f_at, f->context, bytes, c->stream),
+                            "cuMemcpyPeerAsync", err);
     st_cuda_leave(c);
     return status;
 }

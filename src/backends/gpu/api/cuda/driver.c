@@ -17,7 +17,7 @@ static const struct {
     ST_CUDA_FUNCTIONS(FUNCTION)
 #undef FUNCTION
 #define FUNCTION(field, name, params) {#name, offsetof(st_cuda_driver, field), true},
-    ST_CUDA_OPTIONAL(FUNCTION)
+        ST_CUDA_OPTIONAL(FUNCTION)
 #undef FUNCTION
 };
 
@@ -31,8 +31,7 @@ static bool load(st_cuda_driver *d)
     if (!library)
         return false;
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-        if (!st_library_function(library, functions[i].name, (char *)d + functions[i].field) &&
-            !functions[i].optional)
+        if (!st_library_function(library, functions[i].name, (char *)d + functions[i].field) && !functions[i].optional)
             return false;
     return d->init(0) == ST_CU_OK && d->count(&d->n_devices) == ST_CU_OK && d->n_devices > 0;
 }

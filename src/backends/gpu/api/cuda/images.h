@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 typedef struct st_cuda_image {
-    const char *module; /* of kernels.inc */
-    int arch;           /* 75: compute_75 or sm_75 */
-    bool machine_code;  /* for exactly this architecture; false: PTX for it and later ones */
+    const char *module;              /* of kernels.inc */
+    int arch;                        /* 75: compute_75 or sm_75 */
+    bool machine_code;               /* for exactly this architecture; false: PTX for it and later ones */
     const unsigned char *data, *end; /* PTX ends with a zero byte */
 } st_cuda_image;
 

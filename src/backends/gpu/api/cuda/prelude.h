@@ -10,13 +10,16 @@ typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned short half_t;
 typedef unsigned short bf16_t;
-struct __align__(16) float4_t {
+struct __align__(16) float4_t
+{
     float x, y, z, w;
 };
-struct __align__(16) uint4_t {
+struct __align__(16) uint4_t
+{
     uint x, y, z, w;
 };
-struct __align__(8) uint2_t {
+struct __align__(8) uint2_t
+{
     uint x, y;
 };
 
@@ -28,8 +31,11 @@ struct __align__(8) uint2_t {
 #define LOCAL(T, name, n) __shared__ __align__(16) T name[n]
 /* A group's memory of any size: the host gives what the variable says. */
 #define DYNAMIC_LOCAL(name, T, n) DYNAMIC_LOCAL_(name, T, n)
-#define DYNAMIC_LOCAL_(name, T, n) extern "C" { __device__ int name##_local_bytes = (int)sizeof(T) * (n); }
-#define LOCAL_DYNAMIC(T, name, n)                                  \
+#define DYNAMIC_LOCAL_(name, T, n)                            \
+    extern "C" {                                              \
+    __device__ int name##_local_bytes = (int)sizeof(T) * (n); \
+    }
+#define LOCAL_DYNAMIC(T, name, n)                                 \
     extern __shared__ __align__(16) unsigned char group_memory[]; \
     T *const name = (T *)group_memory;
 #define LID ((int)threadIdx.x)
@@ -198,8 +204,8 @@ FN float wg_max_of(float x, float *scratch, int n)
 #define AFTER_()
 #endif
 #define HEAD_(G) extern "C" __global__ void __launch_bounds__(G, MIN_GROUPS)
-#define BODY_(G)                \
-    {                           \
+#define BODY_(G)                  \
+    {                             \
         enum { group_items = G }; \
         AFTER_()
 #define KERNEL1(name, G, P, A, a) HEAD_(G) name(const P p, B_(A, a)) BODY_(G)
@@ -239,7 +245,7 @@ struct tile_c {
 #endif
 #define TILE_C(c, i) ((c).v[i])
 #define TILE_ROW(lane, i) (((lane) >> 2) + ((i) >> 1 & 1) * 8)
-#define TILE_COL(lane, i) (((i) >> 2) * 8 + ((lane) & 3) * 2 + ((i) & 1))
+#define TILE_COL(lane, i) (((i) >> 2) * 8 + ((lane)&3) * 2 + ((i)&1))
 
 FN uint shared_address(const void *p)
 {
@@ -334,7 +340,8 @@ FN void copy16_async(void *to, const void *from)
 #define COPY16_ASYNC(to, from) copy16_async(to, from)
 FN void copy16_or_zero(void *to, const void *from, int valid)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid ? 16 : 0)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+                 "r"(valid ? 16 : 0)
                  : "memory");
 }
 #define COPY16_OR_ZERO(to, from, valid) copy16_or_zero(to, from, valid)

@@ -11,12 +11,12 @@
 enum { ST_FIBER_SLOT = 128 * 1024 };
 
 typedef struct st_fiber {
-    void *sp;            /* where the rest of the registers lie while another runs */
-    const void *bottom;  /* of its stack, and the stack's size: for sanitizers */
+    void *sp;           /* where the rest of the registers lie while another runs */
+    const void *bottom; /* of its stack, and the stack's size: for sanitizers */
     size_t size;
-    void *fake;          /* AddressSanitizer's own stack */
-    void *thread;        /* ThreadSanitizer's name for it */
-    void *context;       /* where there is no assembly for the processor */
+    void *fake;    /* AddressSanitizer's own stack */
+    void *thread;  /* ThreadSanitizer's name for it */
+    void *context; /* where there is no assembly for the processor */
 } st_fiber;
 
 typedef struct st_fiber_pool {

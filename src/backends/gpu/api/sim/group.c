@@ -64,8 +64,8 @@ static void place(const st_sim_item *i, char *out, size_t size)
 
 static bool same_place(const st_sim_item *a, const st_sim_item *b)
 {
-    return a->wait == b->wait && (a->wait == ST_SIM_LEFT || (a->line == b->line && (a->file == b->file ||
-                                                                                    strcmp(a->file, b->file) == 0)));
+    return a->wait == b->wait &&
+           (a->wait == ST_SIM_LEFT || (a->line == b->line && (a->file == b->file || strcmp(a->file, b->file) == 0)));
 }
 
 static sotto_status fail_divergent(st_sim_group *g, const st_sim_item *a, const st_sim_item *b)
@@ -138,7 +138,8 @@ void *st_sim_local(st_sim_item *me, size_t bytes, const char *file, int line)
     const size_t rounded = (bytes + 15) & ~(size_t)15;
     char *const at = g->local + st_sim_local_size(me);
     if (rounded > g->local_bytes - me->local_used || me->n_local == ST_SIM_MAX_LOCAL)
-        st_sim_stop(me, file, line, "local array %d of %zu bytes after %zu others: the device has %zu, in at most %d arrays",
+        st_sim_stop(me, file, line,
+                    "local array %d of %zu bytes after %zu others: the device has %zu, in at most %d arrays",
                     me->n_local, bytes, me->local_used, g->local_bytes, ST_SIM_MAX_LOCAL);
     if (me->lid == 0)
         g->local_end[me->n_local] = at + bytes;

@@ -53,7 +53,7 @@ typedef struct st_sim_item {
     const tile_a *a;
     const tile_b *b;
     int n_subgroup_words; /* since the last barrier */
-    size_t local_used; /* bytes and arrays of local memory so far */
+    size_t local_used;    /* bytes and arrays of local memory so far */
     int n_local;
     struct {
         void *to;
@@ -93,7 +93,7 @@ typedef struct st_sim_group {
     st_fiber_pool pool;
     st_fiber scheduler;
     char *local;
-    size_t local_bytes, local_dirty; /* how much there is; how much may not be poisoned any more */
+    size_t local_bytes, local_dirty;   /* how much there is; how much may not be poisoned any more */
     char *local_end[ST_SIM_MAX_LOCAL]; /* of each array */
     sotto_error error;
 } st_sim_group;

@@ -9,9 +9,9 @@
 #include "backends/gpu/kernels/params.h"
 #include "base/half.h"
 
-#pragma GCC diagnostic ignored "-Wunused-variable" /* some variants of a kernel leave one out, */
+#pragma GCC diagnostic ignored "-Wunused-variable"  /* some variants of a kernel leave one out, */
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* or an argument */
-#pragma GCC diagnostic ignored "-Wshadow"          /* me_ */
+#pragma GCC diagnostic ignored "-Wshadow"           /* me_ */
 
 #define FN __attribute__((unused)) static inline
 #define GLOBAL
@@ -41,55 +41,55 @@ typedef struct uint2_t {
 /* Kernels have a parameter of this name; helpers do not and find out who they run for. */
 SIM_UNUSED static st_sim_item *const me_ = NULL;
 #define SIM_ME (me_ ? me_ : st_sim_self())
-#define SIM_HEAD(name_, GROUP, P, n, ...) \
-    static st_sim_run_fn run_##name_; \
+#define SIM_HEAD(name_, GROUP, P, n, ...)                                                                            \
+    static st_sim_run_fn run_##name_;                                                                                \
     const st_sim_kernel st_sim_kernel_##name_ = {#name_, __FILE__, run_##name_, GROUP, n, sizeof(P), {__VA_ARGS__}}; \
-    static void run_##name_(const void *params_, void *const *arg_, st_sim_item *me_) \
-    { \
-        SIM_UNUSED const P p = *(const P *)params_; \
-        SIM_UNUSED const int lid_ = me_->lid, group_x_ = me_->group->at[0], group_y_ = me_->group->at[1], \
+    static void run_##name_(const void *params_, void *const *arg_, st_sim_item *me_)                                \
+    {                                                                                                                \
+        SIM_UNUSED const P p = *(const P *)params_;                                                                  \
+        SIM_UNUSED const int lid_ = me_->lid, group_x_ = me_->group->at[0], group_y_ = me_->group->at[1],            \
                              group_z_ = me_->group->at[2];
 #define SIM_ARG(T, x, i) SIM_UNUSED T *x = (T *)arg_[i];
-#define KERNEL1(name, GROUP, P, A, a) \
-    SIM_KERNEL_1(name, GROUP, P, A, a)
-#define SIM_KERNEL_1(name, GROUP, P, A, a) \
+#define KERNEL1(name, GROUP, P, A, a) SIM_KERNEL_1(name, GROUP, P, A, a)
+#define SIM_KERNEL_1(name, GROUP, P, A, a)   \
     SIM_HEAD(name, GROUP, P, 1, _Alignof(A)) \
     SIM_ARG(A, a, 0)
-#define KERNEL2(name, GROUP, P, A, a, B, b) \
-    SIM_KERNEL_2(name, GROUP, P, A, a, B, b)
-#define SIM_KERNEL_2(name, GROUP, P, A, a, B, b) \
+#define KERNEL2(name, GROUP, P, A, a, B, b) SIM_KERNEL_2(name, GROUP, P, A, a, B, b)
+#define SIM_KERNEL_2(name, GROUP, P, A, a, B, b)          \
     SIM_HEAD(name, GROUP, P, 2, _Alignof(A), _Alignof(B)) \
     SIM_ARG(A, a, 0) SIM_ARG(B, b, 1)
-#define KERNEL3(name, GROUP, P, A, a, B, b, C, c) \
-    SIM_KERNEL_3(name, GROUP, P, A, a, B, b, C, c)
-#define SIM_KERNEL_3(name, GROUP, P, A, a, B, b, C, c) \
+#define KERNEL3(name, GROUP, P, A, a, B, b, C, c) SIM_KERNEL_3(name, GROUP, P, A, a, B, b, C, c)
+#define SIM_KERNEL_3(name, GROUP, P, A, a, B, b, C, c)                 \
     SIM_HEAD(name, GROUP, P, 3, _Alignof(A), _Alignof(B), _Alignof(C)) \
     SIM_ARG(A, a, 0) SIM_ARG(B, b, 1) SIM_ARG(C, c, 2)
-#define KERNEL4(name, GROUP, P, A, a, B, b, C, c, D, d) \
-    SIM_KERNEL_4(name, GROUP, P, A, a, B, b, C, c, D, d)
-#define SIM_KERNEL_4(name, GROUP, P, A, a, B, b, C, c, D, d) \
+#define KERNEL4(name, GROUP, P, A, a, B, b, C, c, D, d) SIM_KERNEL_4(name, GROUP, P, A, a, B, b, C, c, D, d)
+#define SIM_KERNEL_4(name, GROUP, P, A, a, B, b, C, c, D, d)                        \
     SIM_HEAD(name, GROUP, P, 4, _Alignof(A), _Alignof(B), _Alignof(C), _Alignof(D)) \
     SIM_ARG(A, a, 0) SIM_ARG(B, b, 1) SIM_ARG(C, c, 2) SIM_ARG(D, d, 3)
-#define KERNEL5(name, GROUP, P, A, a, B, b, C, c, D, d, E, e) \
-    SIM_KERNEL_5(name, GROUP, P, A, a, B, b, C, c, D, d, E, e)
-#define SIM_KERNEL_5(name, GROUP, P, A, a, B, b, C, c, D, d, E, e) \
+#define KERNEL5(name, GROUP, P, A, a, B, b, C, c, D, d, E, e) SIM_KERNEL_5(name, GROUP, P, A, a, B, b, C, c, D, d, E, e)
+#define SIM_KERNEL_5(name, GROUP, P, A, a, B, b, C, c, D, d, E, e)                               \
     SIM_HEAD(name, GROUP, P, 5, _Alignof(A), _Alignof(B), _Alignof(C), _Alignof(D), _Alignof(E)) \
     SIM_ARG(A, a, 0) SIM_ARG(B, b, 1) SIM_ARG(C, c, 2) SIM_ARG(D, d, 3) SIM_ARG(E, e, 4)
 #define KERNEL6(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f) \
     SIM_KERNEL_6(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f)
-#define SIM_KERNEL_6(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f) \
+#define SIM_KERNEL_6(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f)                                      \
     SIM_HEAD(name, GROUP, P, 6, _Alignof(A), _Alignof(B), _Alignof(C), _Alignof(D), _Alignof(E), _Alignof(F)) \
     SIM_ARG(A, a, 0) SIM_ARG(B, b, 1) SIM_ARG(C, c, 2) SIM_ARG(D, d, 3) SIM_ARG(E, e, 4) SIM_ARG(F, f, 5)
 #define KERNEL7(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g) \
     SIM_KERNEL_7(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g)
-#define SIM_KERNEL_7(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g) \
-    SIM_HEAD(name, GROUP, P, 7, _Alignof(A), _Alignof(B), _Alignof(C), _Alignof(D), _Alignof(E), _Alignof(F), _Alignof(G)) \
-    SIM_ARG(A, a, 0) SIM_ARG(B, b, 1) SIM_ARG(C, c, 2) SIM_ARG(D, d, 3) SIM_ARG(E, e, 4) SIM_ARG(F, f, 5) SIM_ARG(G, g, 6)
+#define SIM_KERNEL_7(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g)                                \
+    SIM_HEAD(name, GROUP, P, 7, _Alignof(A), _Alignof(B), _Alignof(C), _Alignof(D), _Alignof(E), _Alignof(F), \
+             _Alignof(G))                                                                                     \
+    SIM_ARG(A, a, 0)                                                                                          \
+    SIM_ARG(B, b, 1) SIM_ARG(C, c, 2) SIM_ARG(D, d, 3) SIM_ARG(E, e, 4) SIM_ARG(F, f, 5) SIM_ARG(G, g, 6)
 #define KERNEL8(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g, H, h) \
     SIM_KERNEL_8(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g, H, h)
-#define SIM_KERNEL_8(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g, H, h) \
-    SIM_HEAD(name, GROUP, P, 8, _Alignof(A), _Alignof(B), _Alignof(C), _Alignof(D), _Alignof(E), _Alignof(F), _Alignof(G), _Alignof(H)) \
-    SIM_ARG(A, a, 0) SIM_ARG(B, b, 1) SIM_ARG(C, c, 2) SIM_ARG(D, d, 3) SIM_ARG(E, e, 4) SIM_ARG(F, f, 5) SIM_ARG(G, g, 6) SIM_ARG(H, h, 7)
+#define SIM_KERNEL_8(name, GROUP, P, A, a, B, b, C, c, D, d, E, e, F, f, G, g, H, h)                          \
+    SIM_HEAD(name, GROUP, P, 8, _Alignof(A), _Alignof(B), _Alignof(C), _Alignof(D), _Alignof(E), _Alignof(F), \
+             _Alignof(G), _Alignof(H))                                                                        \
+    SIM_ARG(A, a, 0)                                                                                          \
+    SIM_ARG(B, b, 1)                                                                                          \
+    SIM_ARG(C, c, 2) SIM_ARG(D, d, 3) SIM_ARG(E, e, 4) SIM_ARG(F, f, 5) SIM_ARG(G, g, 6) SIM_ARG(H, h, 7)
 #define KERNEL_END }
 
 #define LID lid_
@@ -107,7 +107,7 @@ SIM_UNUSED static st_sim_item *const me_ = NULL;
 /* The words below name these variables, so a kernel without the scratch does not compile. */
 #define SG_SCRATCH(GROUP) \
     SIM_UNUSED const void *const sg_scratch_ = st_sim_local(SIM_ME, sizeof(float) * (GROUP), __FILE__, __LINE__);
-#define WG_SCRATCH() \
+#define WG_SCRATCH()                            \
     SG_SCRATCH(me_->group->work->kernel->group) \
     SIM_UNUSED const void *const wg_scratch_ = sg_scratch_;
 #define sg_sum(x) ((void)sg_scratch_, st_sim_exchange(SIM_ME, ST_SIM_SG_SUM, (x), 0, __FILE__, __LINE__))
@@ -130,12 +130,12 @@ SIM_UNUSED static st_sim_item *const me_ = NULL;
 #define LDBF(p, i) st_bf16_to_f32((p)[i])
 #define STBF(p, i, v) ((p)[i] = st_f32_to_bf16(v))
 #define COPY16_ASYNC(to, from) st_sim_copy16(SIM_ME, (to), (from), __FILE__, __LINE__)
-#define COPY16_OR_ZERO(to, from, valid)     \
-    do {                                    \
-        if (valid)                          \
-            COPY16_ASYNC((to), (from));     \
-        else                                \
-            STORE_ZEROS8(to);               \
+#define COPY16_OR_ZERO(to, from, valid) \
+    do {                                \
+        if (valid)                      \
+            COPY16_ASYNC((to), (from)); \
+        else                            \
+            STORE_ZEROS8(to);           \
     } while (0)
 #define ASYNC_COMMIT() ((void)SIM_ME->batch++)
 #define ASYNC_WAIT(n) st_sim_copy_wait(SIM_ME, n)
@@ -201,7 +201,8 @@ FN int dot4_i8(uint a, uint b, int c)
 FN void store_halves8(half_t *to, const float *v, const char *file, int line)
 {
     if ((uintptr_t)to % 16 != 0)
-        st_sim_stop(st_sim_self(), file, line, "eight halves at an address %d above a multiple of 16", (int)((uintptr_t)to % 16));
+        st_sim_stop(st_sim_self(), file, line, "eight halves at an address %d above a multiple of 16",
+                    (int)((uintptr_t)to % 16));
     for (int i = 0; i < 8; i++)
         to[i] = st_f32_to_f16(v[i] > 65504.0f ? 65504.0f : v[i] < -65504.0f ? -65504.0f : v[i]);
 }

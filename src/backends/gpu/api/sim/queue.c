@@ -226,7 +226,8 @@ sotto_status st_sim_queue_run(st_sim_queue *q, sotto_error *err)
     return status;
 }
 
-sotto_status st_sim_queue_read(st_sim_queue *q, st_sim_memory *m, size_t offset, void *out, size_t bytes, sotto_error *err)
+sotto_status st_sim_queue_read(st_sim_queue *q, st_sim_memory *m, size_t offset, void *out, size_t bytes,
+                               sotto_error *err)
 {
     ST_TRY(st_sim_queue_run(q, err));
     memcpy(out, m->bytes + offset, bytes);

@@ -49,7 +49,8 @@ int st_sim_queue_device(const st_sim_queue *q);
 sotto_status st_sim_queue_put(st_sim_queue *q, const st_sim_command *command, sotto_error *err);
 /* Runs what is queued. A failure ends the queue: what was behind it never runs. */
 sotto_status st_sim_queue_run(st_sim_queue *q, sotto_error *err);
-sotto_status st_sim_queue_read(st_sim_queue *q, st_sim_memory *m, size_t offset, void *out, size_t bytes, sotto_error *err);
+sotto_status st_sim_queue_read(st_sim_queue *q, st_sim_memory *m, size_t offset, void *out, size_t bytes,
+                               sotto_error *err);
 
 st_sim_event *st_sim_event_create(void);
 void st_sim_event_free(st_sim_event *e);

@@ -28,7 +28,8 @@ static sotto_status injected(int index, const char *call, size_t bytes, sotto_er
 {
     const st_sim_settings *s = st_sim_settings_of(index);
     const sotto_status status = s->call ? s->call(index, call, bytes) : SOTTO_OK;
-    return status == SOTTO_OK ? SOTTO_OK : st_fail(err, status, "sim:%d: %s() failed because a test asked for it", index, call);
+    return status == SOTTO_OK ? SOTTO_OK
+                              : st_fail(err, status, "sim:%d: %s() failed because a test asked for it", index, call);
 }
 
 static sotto_status device_caps(int index, st_gpu_caps *out, sotto_error *err)
@@ -81,7 +82,8 @@ static void device_close(void *state)
     if (st_sim_queue_run(d->queue, &err) != SOTTO_OK)
         st_log(&d->logger, SOTTO_LOG_WARNING, "sim:%d: %s", d->index, err.text);
     if (d->n_pinned != 0)
-        st_log(&d->logger, SOTTO_LOG_WARNING, "sim:%d: %d pieces of host memory are still pinned", d->index, d->n_pinned);
+        st_log(&d->logger, SOTTO_LOG_WARNING, "sim:%d: %d pieces of host memory are still pinned", d->index,
+               d->n_pinned);
     st_sim_queue_release(d->queue);
     st_free(d);
 }
@@ -126,12 +128,13 @@ static sotto_status check_range(const device *d, const st_sim_memory *m, size_t 
                        st_sim_memory_device(m));
     const size_t size = st_sim_memory_size(m);
     if (offset > size || bytes > size - offset)
-        return st_fail(err, SOTTO_E_DEVICE, "sim:%d: %s() of %zu bytes at %zu in a buffer of %zu", d->index, call, bytes,
-                       offset, size);
+        return st_fail(err, SOTTO_E_DEVICE, "sim:%d: %s() of %zu bytes at %zu in a buffer of %zu", d->index, call,
+                       bytes, offset, size);
     return SOTTO_OK;
 }
 
-static sotto_status memory_write(void *state, void *memory, size_t offset, const void *data, size_t bytes, sotto_error *err)
+static sotto_status memory_write(void *state, void *memory, size_t offset, const void *data, size_t bytes,
+                                 sotto_error *err)
 {
     const device *d = state;
     ST_TRY(injected(d->index, "write", 0, err));
@@ -142,7 +145,8 @@ static sotto_status memory_write(void *state, void *memory, size_t offset, const
     memcpy(copy, data, bytes);
     return st_sim_queue_put(
         d->queue,
-        &(st_sim_command){.kind = ST_SIM_WRITE, .memory = {memory}, .offset = {offset}, .bytes = bytes, .data = copy}, err);
+        &(st_sim_command){.kind = ST_SIM_WRITE, .memory = {memory}, .offset = {offset}, .bytes = bytes, .data = copy},
+        err);
 }
 
 static sotto_status memory_read(void *state, void *memory, size_t offset, void *out, size_t bytes, sotto_error *err)
@@ -205,8 +209,8 @@ static sotto_status resolve(const device *d, const st_gpu_launch *l, st_sim_comm
     memcpy(out->work.grid, l->grid, sizeof l->grid);
     memcpy(out->work.params, l->params, sizeof l->params);
     if (l->n_param_bytes != k->param_bytes || l->n_args != k->n_args)
-        return st_fail(err, SOTTO_E_DEVICE, "kernel %s: %u bytes of parameters and %d buffers, expected %zu and %d", k->name,
-                       l->n_param_bytes, l->n_args, k->param_bytes, k->n_args);
+        return st_fail(err, SOTTO_E_DEVICE, "kernel %s: %u bytes of parameters and %d buffers, expected %zu and %d",
+                       k->name, l->n_param_bytes, l->n_args, k->param_bytes, k->n_args);
     if (l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0 || l->grid[0] > INT32_MAX || l->grid[1] > 65535 ||
         l->grid[2] > 65535)
         return st_fail(err, SOTTO_E_DEVICE, "kernel %s: a grid of %u x %u x %u groups", k->name, l->grid[0], l->grid[1],
@@ -218,8 +222,8 @@ static sotto_status resolve(const device *d, const st_gpu_launch *l, st_sim_comm
         st_sim_memory *m = a->buffer->handle;
         ST_TRY(check_range(d, m, (size_t)a->offset, 0, "launch", err));
         if (a->offset % k->alignment[i] != 0)
-            return st_fail(err, SOTTO_E_DEVICE, "kernel %s: buffer %d begins at byte %llu, not a multiple of %d", k->name,
-                           i, (unsigned long long)a->offset, k->alignment[i]);
+            return st_fail(err, SOTTO_E_DEVICE, "kernel %s: buffer %d begins at byte %llu, not a multiple of %d",
+                           k->name, i, (unsigned long long)a->offset, k->alignment[i]);
         out->memory[i] = m;
         out->work.arg[i] = st_sim_memory_bytes(m) + a->offset;
         out->work.arg_end[i] = st_sim_memory_bytes(m) + st_sim_memory_size(m);

@@ -55,6 +55,7 @@ static bool add_ops(cli_text *out, int device, bool json)
         cli_text_puts(out, ", \"ops\": {");
     if (sotto_device_ops(device, add_op, &t, &err) != SOTTO_OK) {
         cli_say(NULL, "%s", err.text);
+        cli_text_puts(out, !json ? "" : t.op ? "]}" : "}"); /* what there is stays JSON */
         return false;
     }
     cli_text_puts(out, json ? "]}" : "\n");
@@ -91,7 +92,7 @@ static int run(void *args, const cli_list *inputs)
     if (a->json)
         cli_text_puts(&t, "[");
     bool good = true;
-    for (int i = 0; i < sotto_device_count() && good; i++) {
+    for (int i = 0; i < sotto_device_count(); i++) { /* one that fails hides no other */
         sotto_device_info d;
         sotto_error err;
         if (sotto_device_get(i, &d, &err) != SOTTO_OK) {
@@ -101,7 +102,7 @@ static int run(void *args, const cli_list *inputs)
         }
         if (a->json) {
             add_json(&t, &d, i == 0);
-            good = !a->ops || add_ops(&t, i, true);
+            good = (!a->ops || add_ops(&t, i, true)) && good;
             cli_text_puts(&t, "}");
         } else {
             cli_text_printf(&t, "%-12s %-10s %s", d.id, kind_name(d.kind), d.name);
@@ -110,7 +111,7 @@ static int run(void *args, const cli_list *inputs)
             if (d.memory_free)
                 cli_text_printf(&t, ", %.1f GB free", (double)d.memory_free / 1e9);
             cli_text_printf(&t, "%s%s%s\n", d.features[0] ? " (" : "", d.features, d.features[0] ? ")" : "");
-            good = !a->ops || add_ops(&t, i, false);
+            good = (!a->ops || add_ops(&t, i, false)) && good;
         }
     }
     if (a->json)

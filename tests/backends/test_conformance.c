@@ -102,7 +102,8 @@ static void build_attention(scene *s, const variant *v)
     finish(s, sotto_attention(s->g, q, k, value, 1.0f / sqrtf((float)v->dim[0]), v->extra < 0));
 }
 
-/* dim: d, heads, rows; n: cells; extra: heads of k and v, negative: with lists. Cells that no row may see are NaN. */
+/* dim: d, heads, rows; n: cells; extra: heads of k and v, negative: with lists. Rows see any of them,
+ * or with `bias`, as those of a prompt, one more than the row before. Cells that no row may see are NaN. */
 static void build_cells(scene *s, const variant *v)
 {
     const int64_t heads = abs(v->extra), d = v->dim[0], n_row = v->dim[2];
@@ -116,6 +117,10 @@ static void build_cells(scene *s, const variant *v)
         const int64_t special[] = {0, 1, v->n, 31, 32, 33, -1, v->n + 9};
         n_kv[r] = (int32_t)special[scene_random(s) % 8];
         base[r] = (int32_t)(scene_random(s) % 5) - 1;
+        if (v->bias) {
+            n_kv[r] = (int32_t)(r < v->n - 1 ? r + 1 : v->n - 1);
+            base[r] = 1;
+        }
         const int64_t first = base[r] < 0 ? 0 : base[r], list = first >= n_list ? n_list - 1 : first;
         for (int64_t j = 0; j < n_kv[r] && j < (v->extra < 0 ? max_kv : v->n - first); j++) {
             const int64_t c = v->extra < 0 ? index[list * max_kv + j] : first + j;
@@ -693,13 +698,14 @@ static void halves_on(sotto_backend *b, sotto_backend *ref)
         scene_compare(b, ref, "large numbers in halves", i ? build_attention : build_linear, &v);
     }
     /* a prompt's rows, which have kernels of their own */
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) {
         const variant v = {.how = (layout)(i % 3),
                            .dtype = SOTTO_F16,
                            .compute = SOTTO_COMPUTE_F16,
-                           .dim = {i % 2 ? 128 : 64, 2, 65 + 37 * (i / 2), 1},
+                           .bias = i > 3,
+                           .dim = {i % 2 ? 128 : 64, 2, 65 + 37 * (i / 2 % 2), 1},
                            .n = i == 3 ? 130 : 70,
-                           .extra = i < 2 ? -2 : 1};
+                           .extra = i % 4 < 2 ? -2 : 1};
         scene_compare(b, ref, "cache_attention in halves", build_cells, &v);
     }
 }

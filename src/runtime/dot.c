@@ -1,27 +1,10 @@
 /* dot.c: a plan's graph in Graphviz's language. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "runtime/plan_impl.h"
-
-typedef struct sink {
-    void (*write)(void *user, const char *text, size_t n);
-    void *user;
-} sink;
-
-static void put(const sink *s, const char *fmt, ...) SOTTO_PRINTF(2, 3);
-static void put(const sink *s, const char *fmt, ...)
-{
-    char line[512];
-    va_list args;
-    va_start(args, fmt);
-    const int n = vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    if (n > 0)
-        s->write(s->user, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-}
+#include "runtime/sink.h"
 
 /* Names come from model files: whatever would end or break a quoted string is dropped. */
 static const char *plain(const char *name, char *out, size_t size)
@@ -34,12 +17,12 @@ static const char *plain(const char *name, char *out, size_t size)
     return out;
 }
 
-static void put_node(const sink *s, const sotto_tensor *t, const char *backend)
+static void put_node(const st_sink *s, const sotto_tensor *t, const char *backend)
 {
     char name[ST_NAME_SIZE], shape[96];
-    put(s, "  t%p [label=\"%s\\n%s %s %s%s%s\"%s];\n", (const void *)t, plain(t->name, name, sizeof name),
-        st_op_name(t->op), sotto_dtype_name(t->dtype), st_tensor_shape_text(t, shape, sizeof shape),
-        *backend ? "\\n" : "", backend, *backend ? "" : " shape=box");
+    st_put(s, "  t%p [label=\"%s\\n%s %s %s%s%s\"%s];\n", (const void *)t, plain(t->name, name, sizeof name),
+           st_op_name(t->op), sotto_dtype_name(t->dtype), st_tensor_shape_text(t, shape, sizeof shape),
+           *backend ? "\\n" : "", backend, *backend ? "" : " shape=box");
 }
 
 sotto_status sotto_plan_dot(const sotto_plan *plan, void (*write)(void *user, const char *text, size_t n), void *user,
@@ -47,10 +30,10 @@ sotto_status sotto_plan_dot(const sotto_plan *plan, void (*write)(void *user, co
 {
     if (!plan || !write)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_plan_dot: plan or write is NULL");
-    const sink s = {write, user};
+    const st_sink s = {write, user};
     const sotto_graph *g = plan->graph;
     char name[ST_NAME_SIZE];
-    put(&s, "digraph \"%s\" {\n", plain(g->name, name, sizeof name));
+    st_put(&s, "digraph \"%s\" {\n", plain(g->name, name, sizeof name));
     for (int i = 0; i < g->n_leaf; i++)
         put_node(&s, g->leaf[i], "");
     size_t at = 0;
@@ -64,8 +47,8 @@ sotto_status sotto_plan_dot(const sotto_plan *plan, void (*write)(void *user, co
             while (from && from->id < 0 && from->op == ST_OP_NONE && from->src[0])
                 from = from->src[0];
             if (from)
-                put(&s, "  t%p -> t%p;\n", (const void *)from, (const void *)g->node[i]);
+                st_put(&s, "  t%p -> t%p;\n", (const void *)from, (const void *)g->node[i]);
         }
-    put(&s, "}\n");
+    st_put(&s, "}\n");
     return SOTTO_OK;
 }

@@ -420,12 +420,11 @@ static sotto_status split_all(splitter *s, sotto_error *err)
     return SOTTO_OK;
 }
 
+/* A segment's nodes follow one another in the graph, and are numbered by it. */
 static bool is_of(const st_segment *segment, const sotto_tensor *home)
 {
-    for (int i = 0; i < segment->exec.n_node; i++)
-        if (segment->exec.node[i] == home)
-            return true;
-    return false;
+    const int first = segment->exec.node[0]->id;
+    return home->id >= first && home->id - first < segment->exec.n_node;
 }
 
 /* A device prepares its segments one by one, so what another one has made must be there as the graph says. */

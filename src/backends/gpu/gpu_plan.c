@@ -57,6 +57,13 @@ static const sotto_tensor *home_of(const sotto_tensor *t)
     return t->view_of ? t->view_of : t;
 }
 
+/* Place of a node among those of the plan, which follow one another in their graph; -1 = it is none of them. */
+static int place_of(const st_exec_plan *plan, const sotto_tensor *home)
+{
+    const int at = home->id - (plan->n_node > 0 ? plan->node[0]->id : 0);
+    return at >= 0 && at < plan->n_node && plan->node[at] == home ? at : -1;
+}
+
 /* Kernels count elements in int. */
 static bool fits_int(const sotto_tensor *t)
 {
@@ -85,11 +92,8 @@ bool st_gpu_supports(const sotto_tensor *node)
 st_gpu_operand st_gpu_operand_of(const st_gpu_builder *b, const sotto_tensor *t)
 {
     const sotto_tensor *home = home_of(t);
-    const bool stored = home->flags & ST_TENSOR_STORED;
-    /* leaves that a plan reads are no nodes and have id -1 */
-    bool half = false;
-    for (int i = b->node; !stored && i >= 0 && !half; i--)
-        half = b->plan->node[i] == home && b->halves[i];
+    const int place = place_of(b->plan, home);
+    const bool half = place >= 0 && b->halves[place];
     const size_t view = t->view_of ? t->view_offset : 0;
     const size_t element = sotto_dtype_block(t->dtype) > 1 ? 1 : sotto_dtype_bytes(t->dtype);
     st_gpu_operand o = {.at = {home->buffer, home->offset + (half ? view / 2 : view)},
@@ -166,9 +170,9 @@ static void choose_halves(const st_gpu *gpu, const st_exec_plan *plan, bool *hal
             const sotto_tensor *home = home_of(t->src[s]);
             const bool takes = ops[t->op] && (ops[t->op]->half_sources >> s & 1) &&
                                (t->op == ST_OP_COPY || t->params.compute == SOTTO_COMPUTE_F16);
-            for (int k = 0; !takes && k < i; k++)
-                if (plan->node[k] == home)
-                    halves[k] = false;
+            const int place = place_of(plan, home);
+            if (!takes && place >= 0)
+                halves[place] = false;
         }
     }
 }

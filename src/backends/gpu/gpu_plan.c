@@ -114,11 +114,6 @@ st_gpu_arg st_gpu_scales_of(const sotto_tensor *matrix)
     return (st_gpu_arg){home->buffer, home->offset + (packed ? l.scale_offset : 0)};
 }
 
-st_gpu_arg st_gpu_unused(const st_gpu_operand *any)
-{
-    return any->at;
-}
-
 st_gpu_arg st_gpu_scratch(st_gpu_builder *b, size_t bytes)
 {
     if (bytes > b->scratch_bytes)

@@ -53,8 +53,6 @@ bool st_gpu_supports(const sotto_tensor *node);
 st_gpu_operand st_gpu_operand_of(const st_gpu_builder *b, const sotto_tensor *t);
 /* The scales of a stored matrix, the quants being its operand; for types without scales the same place. */
 st_gpu_arg st_gpu_scales_of(const sotto_tensor *matrix);
-/* Something for an argument that the kernel does not read. */
-st_gpu_arg st_gpu_unused(const st_gpu_operand *any);
 /* Scratch of the node in work, `bytes` of it in all; contents are lost after the node. */
 st_gpu_arg st_gpu_scratch(st_gpu_builder *b, size_t bytes);
 

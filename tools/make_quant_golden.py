@@ -14,12 +14,13 @@ import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as T, quants
 
 PACK = [T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0]
-K = {  # offsets of the f16 fields
+UNPACK_ONLY = {  # offsets of the f16 fields
     T.Q2_K: [80, 82],
     T.Q3_K: [108],
     T.Q4_K: [0, 2],
     T.Q5_K: [0, 2],
     T.Q6_K: [208],
+    T.IQ4_NL: [0],
 }
 
 
@@ -51,7 +52,7 @@ def main():
         data = quants.quantize(x, dtype)
         out.append(record(0, dtype, x, data))
         out.append(record(1, dtype, quants.dequantize(data.view(np.uint8) if dtype != T.F16 else data, dtype), data))
-    for dtype, fields in K.items():
+    for dtype, fields in UNPACK_ONLY.items():
         data = rng.integers(0, 256, (7, GGML_QUANT_SIZES[dtype][1]), dtype=np.uint8)
         data[1] = 0
         data[2] = 255

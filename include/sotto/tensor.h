@@ -24,6 +24,7 @@ typedef enum sotto_dtype {
     SOTTO_Q4_K = 12,
     SOTTO_Q5_K = 13,
     SOTTO_Q6_K = 14,
+    SOTTO_IQ4_NL = 20,
     SOTTO_I8 = 24, /* a stored matrix of it has one f32 scale for each row: value = scale * number */
     SOTTO_I32 = 26,
     SOTTO_BF16 = 30

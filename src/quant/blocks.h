@@ -7,7 +7,7 @@
 
 enum { ST_BLOCK = 32, ST_BLOCK_K = 256 };
 
-/* x[i] = d * (q - 8). Nibbles: byte i holds element i below and element i + 16 above; so for all four below. */
+/* x[i] = d * (q - 8). Nibbles: byte i holds element i below and element i + 16 above; so for all 4-bit and 5-bit types of 32. */
 typedef struct st_q4_0 {
     uint16_t d;
     uint8_t qs[16];
@@ -38,6 +38,15 @@ typedef struct st_q8_0 {
     uint16_t d;
     int8_t qs[32];
 } st_q8_0;
+
+/* x[i] = d * st_iq4_nl_values[q] */
+typedef struct st_iq4_nl {
+    uint16_t d;
+    uint8_t qs[16];
+} st_iq4_nl;
+
+/* What the nibbles of iq4_nl stand for, ascending. */
+extern const int8_t st_iq4_nl_values[16];
 
 /* 16 groups of 16: x = d * (scales & 15) * q - dmin * (scales >> 4), q of 2 bits */
 typedef struct st_q2_k {
@@ -81,6 +90,7 @@ _Static_assert(sizeof(st_q4_1) == 20, "q4_1 block");
 _Static_assert(sizeof(st_q5_0) == 22, "q5_0 block");
 _Static_assert(sizeof(st_q5_1) == 24, "q5_1 block");
 _Static_assert(sizeof(st_q8_0) == 34, "q8_0 block");
+_Static_assert(sizeof(st_iq4_nl) == 18, "iq4_nl block");
 _Static_assert(sizeof(st_q2_k) == 84, "q2_k block");
 _Static_assert(sizeof(st_q3_k) == 110, "q3_k block");
 _Static_assert(sizeof(st_q4_k) == 144, "q4_k block");

@@ -52,6 +52,7 @@ static const row_type types[] = {
     [SOTTO_Q4_K] = {ST_BLOCK_K, st_q4_k_unpack, NULL},
     [SOTTO_Q5_K] = {ST_BLOCK_K, st_q5_k_unpack, NULL},
     [SOTTO_Q6_K] = {ST_BLOCK_K, st_q6_k_unpack, NULL},
+    [SOTTO_IQ4_NL] = {ST_BLOCK, st_iq4_nl_unpack, NULL},
     [SOTTO_I8] = {1, i8_unpack, NULL},
     [SOTTO_I32] = {1, i32_unpack, NULL},
 };

@@ -22,6 +22,7 @@ void st_q5_1_unpack(const void *src, float *dst, int64_t n);
 void st_q5_1_pack(const float *src, void *dst, int64_t n);
 void st_q8_0_unpack(const void *src, float *dst, int64_t n);
 void st_q8_0_pack(const float *src, void *dst, int64_t n);
+void st_iq4_nl_unpack(const void *src, float *dst, int64_t n);
 void st_q2_k_unpack(const void *src, float *dst, int64_t n);
 void st_q3_k_unpack(const void *src, float *dst, int64_t n);
 void st_q4_k_unpack(const void *src, float *dst, int64_t n);

@@ -10,7 +10,7 @@ static const struct {
 } types[] = {{SOTTO_F16, 1, 2},      {SOTTO_BF16, 1, 2},     {SOTTO_Q4_0, 32, 18},   {SOTTO_Q4_1, 32, 20},
              {SOTTO_Q5_0, 32, 22},   {SOTTO_Q5_1, 32, 24},   {SOTTO_Q8_0, 32, 34},   {SOTTO_Q2_K, 256, 84},
              {SOTTO_Q3_K, 256, 110}, {SOTTO_Q4_K, 256, 144}, {SOTTO_Q5_K, 256, 176}, {SOTTO_Q6_K, 256, 210},
-             {SOTTO_I8, 1, 1},       {SOTTO_I32, 1, 4}};
+             {SOTTO_IQ4_NL, 32, 18}, {SOTTO_I8, 1, 1},       {SOTTO_I32, 1, 4}};
 
 static void unpack(size_t type, const uint8_t *data, size_t size)
 {

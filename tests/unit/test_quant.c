@@ -20,7 +20,7 @@ static const struct {
     {SOTTO_F32, 1, 4, 1},      {SOTTO_F16, 1, 2, 1},      {SOTTO_BF16, 1, 2, 1},     {SOTTO_Q4_0, 32, 18, 15},
     {SOTTO_Q4_1, 32, 20, 15},  {SOTTO_Q5_0, 32, 22, 31},  {SOTTO_Q5_1, 32, 24, 31},  {SOTTO_Q8_0, 32, 34, 254},
     {SOTTO_Q2_K, 256, 84, 0},  {SOTTO_Q3_K, 256, 110, 0}, {SOTTO_Q4_K, 256, 144, 0}, {SOTTO_Q5_K, 256, 176, 0},
-    {SOTTO_Q6_K, 256, 210, 0}, {SOTTO_I8, 1, 1, 0},       {SOTTO_I32, 1, 4, 0},
+    {SOTTO_Q6_K, 256, 210, 0}, {SOTTO_IQ4_NL, 32, 18, 0}, {SOTTO_I8, 1, 1, 0},       {SOTTO_I32, 1, 4, 0},
 };
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
@@ -168,6 +168,22 @@ static void k_types_by_hand(void **state)
     assert_float_equal(y[0], 0, 0);
 }
 
+/* Each of the sixteen levels, below and above. */
+static void iq4_nl_by_hand(void **state)
+{
+    (void)state;
+    static const float levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    st_iq4_nl b = {.d = 0xb800}; /* -0.5 */
+    for (int i = 0; i < 16; i++)
+        b.qs[i] = (uint8_t)(i | (15 - i) << 4);
+    float y[32];
+    assert_true(sotto_row_to_f32(SOTTO_IQ4_NL, &b, y, 32));
+    for (int i = 0; i < 16; i++) {
+        assert_float_equal(y[i], -0.5f * levels[i], 0);
+        assert_float_equal(y[i + 16], -0.5f * levels[15 - i], 0);
+    }
+}
+
 static void plain_integers_become_numbers(void **state)
 {
     (void)state;
@@ -298,6 +314,7 @@ int main(void)
         cmocka_unit_test(q5_1_by_hand),
         cmocka_unit_test(q8_0_by_hand),
         cmocka_unit_test(k_types_by_hand),
+        cmocka_unit_test(iq4_nl_by_hand),
         cmocka_unit_test(plain_integers_become_numbers),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(any_numbers_can_be_packed),

@@ -85,7 +85,7 @@ static void every_record_agrees(void **state)
                            1u << SOTTO_Q5_1 | 1u << SOTTO_Q8_0;
     assert_int_equal(packed, plain);
     assert_int_equal(unpacked, plain | 1u << SOTTO_Q2_K | 1u << SOTTO_Q3_K | 1u << SOTTO_Q4_K | 1u << SOTTO_Q5_K |
-                                   1u << SOTTO_Q6_K);
+                                   1u << SOTTO_Q6_K | 1u << SOTTO_IQ4_NL);
     st_file_map_close(&map);
 }
 

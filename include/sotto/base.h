@@ -52,7 +52,8 @@ typedef enum sotto_status {
     SOTTO_E_DEVICE = -6,      /* a device failed */
     SOTTO_E_ABORTED = -7,     /* the caller's abort callback asked to stop */
     SOTTO_E_NOT_FOUND = -8,   /* no file, model, device, tensor or key of that name */
-    SOTTO_E_INTERNAL = -9     /* a defect of this library */
+    SOTTO_E_INTERNAL = -9,    /* a defect of this library */
+    SOTTO_E_FULL = -10        /* a context or cache has no room for what was asked */
 } sotto_status;
 
 /* "ok", "argument", ...; valid for the life of the process. */

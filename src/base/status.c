@@ -17,8 +17,8 @@ const char *sotto_version(void)
 
 const char *sotto_status_name(sotto_status status)
 {
-    static const char *const names[] = {"ok",          "argument", "io",      "format",    "memory",
-                                        "unsupported", "device",   "aborted", "not found", "internal"};
+    static const char *const names[] = {"ok",     "argument", "io",        "format",   "memory", "unsupported",
+                                        "device", "aborted",  "not found", "internal", "full"};
     const int count = (int)(sizeof names / sizeof names[0]), code = (int)status;
     return code <= 0 && code > -count ? names[-code] : "unknown";
 }

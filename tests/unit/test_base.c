@@ -25,7 +25,8 @@ static void version_and_names(void **state)
     assert_string_equal(sotto_status_name(SOTTO_E_NOT_FOUND), "not found");
     assert_string_equal(sotto_status_name(SOTTO_E_INTERNAL), "internal");
     assert_string_equal(sotto_status_name((sotto_status)1), "unknown");
-    assert_string_equal(sotto_status_name((sotto_status)-10), "unknown");
+    assert_string_equal(sotto_status_name(SOTTO_E_FULL), "full");
+    assert_string_equal(sotto_status_name((sotto_status)-11), "unknown");
     assert_string_equal(sotto_status_name((sotto_status)INT32_MIN), "unknown");
 }
 

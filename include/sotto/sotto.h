@@ -4,9 +4,11 @@
 
 #include "backend.h"
 #include "base.h"
+#include "grammar.h"
 #include "graph.h"
 #include "model.h"
 #include "quant.h"
+#include "sampler.h"
 #include "tensor.h"
 #include "vad.h"
 #include "whisper.h"

@@ -20,7 +20,8 @@ typedef enum sotto_activation {
     SOTTO_ACT_NONE = 0,
     SOTTO_ACT_GELU = 1, /* x/2 (1 + erf(x / sqrt 2)) */
     SOTTO_ACT_RELU = 2,
-    SOTTO_ACT_SILU = 3
+    SOTTO_ACT_SILU = 3,
+    SOTTO_ACT_GELU_TANH = 4 /* x/2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
 } sotto_activation;
 
 /* In which numbers products (linear, conv_1d, attention) are computed. Sums are at least 32 bits wide in each. Weights of
@@ -29,7 +30,12 @@ typedef enum sotto_compute {
     SOTTO_COMPUTE_F32 = 0,  /* weights of any type are expanded exactly, activations stay f32 */
     SOTTO_COMPUTE_BF16 = 1, /* with bf16 weights, and in attention, a backend may round the operands to bf16 */
     SOTTO_COMPUTE_FINE = 2, /* the same, but the left side of weights of SOTTO_I8 is brought to 16 bits */
-    SOTTO_COMPUTE_F16 = 3 /* a backend with matrix units for it may round the operands, and keep intermediates, in f16 */
+    SOTTO_COMPUTE_F16 = 3, /* a backend with matrix units for it may round the operands, and keep intermediates, in f16 */
+    /* Weights of block types (q4_0 .. q8_0, q2_k .. q6_k, iq4_nl) are multiplied as integers, as the file holds them: the
+     * left side is brought to 8 bits with an f32 scale for each 32 elements; the sum over a block of weights is an exact
+     * integer, sums over blocks are f32. A backend without such kernels treats them as SOTTO_COMPUTE_F32 does. All else is
+     * as in SOTTO_COMPUTE_BF16. */
+    SOTTO_COMPUTE_INT8 = 4
 } sotto_compute;
 
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_graph_create(const char *name, sotto_graph **out, sotto_error *err);
@@ -95,27 +101,29 @@ typedef enum sotto_rope_pairs {
     SOTTO_ROPE_HALVES = 1      /* elements i and i + n_rot / 2 */
 } sotto_rope_pairs;
 
-/* Rotates pair i of each head by the angle scale * position * base^(-2 i / n_rot) / factors[i]. x [b, n, h, d]; positions
- * i32 [n] or [b, n], an input of the device; factors f32 [n_rot / 2] or NULL; n_rot even, at most d: elements behind it
- * stay as they are. */
+/* Rotates pair i of each head by the angle scale * position * base^(-2 i / n_rot) / factors[i] and multiplies it with
+ * `magnitude` (1: lengths stay). x [b, n, h, d], rows may be strided; positions i32 [n] or [b, n], an input of the device;
+ * factors f32 [n_rot / 2] or NULL; n_rot even, at most d: elements behind it stay as they are. */
 SOTTO_API sotto_tensor *sotto_rope(sotto_graph *g, sotto_tensor *x, sotto_tensor *positions, sotto_tensor *factors,
-                                   sotto_rope_pairs pairs, int n_rot, float base, float scale);
+                                   sotto_rope_pairs pairs, int n_rot, float base, float scale, float magnitude);
 
 /* Scores never leave the cache. q [b, n_q, h, d], k and v [b, n_k, h_kv, d] (strided views allowed, innermost contiguous,
  * f32), h a multiple of h_kv; causal: query i sees keys 0 .. n_k - n_q + i. Result [b, n_q, h * d]. */
 SOTTO_API sotto_tensor *sotto_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v, float scale,
                                         bool causal);
-/* Attention of single rows over a cache. q [n_row, h, d]; k and v [n_cell, h_kv, d], f32 f16 or bf16, persistent.
+/* Attention of single rows over a cache. q [n_row, h, d]; k and v [n_cell, h_kv, d], f32 f16 bf16 or q8_0, persistent.
  * Row r sees n_kv[r] cells (i32 [n_row], 0 gives a zero row). index NULL: cells base[r] .. base[r] + n_kv[r] - 1 with
- * base i32 [n_row]. Else index is i32 [n_list, max_kv]: the cells index[base[r]][0 .. n_kv[r]).
+ * base i32 [n_row]. Else index is i32 [n_list, max_kv]: the cells index[base[r]][0 .. n_kv[r]). Of these a row sees the
+ * last `window` when that is not 0.
  * Lengths and lists are device-side inputs, so one plan serves every step. Values outside the cache are clamped by the
  * backend, never followed. Result [n_row, h * d]. */
 SOTTO_API sotto_tensor *sotto_cache_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v,
-                                              sotto_tensor *index, sotto_tensor *base, sotto_tensor *n_kv, float scale);
+                                              sotto_tensor *index, sotto_tensor *base, sotto_tensor *n_kv, float scale,
+                                              int window);
 
 /* y[i, :] = table[rows[i], :] as f32; rows i32 [n]. A row outside the table gives zeros. */
 SOTTO_API sotto_tensor *sotto_get_rows(sotto_graph *g, sotto_tensor *table, sotto_tensor *rows);
-/* table[rows[i], :] = x[i, :], converted to the table's type (f32, f16, bf16); rows outside the table are skipped.
+/* table[rows[i], :] = x[i, :], converted to the table's type (f32, f16, bf16, q8_0); rows outside the table are skipped.
  * Returns a view of the table, which orders later readers after the write. */
 SOTTO_API sotto_tensor *sotto_set_rows(sotto_graph *g, sotto_tensor *table, sotto_tensor *rows, sotto_tensor *x);
 
@@ -129,6 +137,8 @@ SOTTO_API sotto_tensor *sotto_concat(sotto_graph *g, sotto_tensor *a, sotto_tens
 /* b broadcasts to a: each dimension equal or 1. */
 SOTTO_API sotto_tensor *sotto_add(sotto_graph *g, sotto_tensor *a, sotto_tensor *b);
 SOTTO_API sotto_tensor *sotto_mul(sotto_graph *g, sotto_tensor *a, sotto_tensor *b);
+/* act(gate) * up, the middle of a gated feed-forward. Same shapes; rows may be strided (slices of one fused product). */
+SOTTO_API sotto_tensor *sotto_glu(sotto_graph *g, sotto_tensor *gate, sotto_tensor *up, sotto_activation act);
 /* a * x + b */
 SOTTO_API sotto_tensor *sotto_scale(sotto_graph *g, sotto_tensor *x, float a, float b);
 SOTTO_API sotto_tensor *sotto_gelu(sotto_graph *g, sotto_tensor *x);

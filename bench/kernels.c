@@ -371,7 +371,7 @@ static sotto_status bench_cells(setup *s, sotto_backend *backend, const char *si
         p.base = sotto_graph_input(g, "base", SOTTO_I32, 1, dim_n);
         n_kv = sotto_graph_input(g, "n_kv", SOTTO_I32, 1, dim_n);
         sotto_graph_output(
-            g, sotto_cache_attention(g, q, sotto_graph_use(g, k), sotto_graph_use(g, v), NULL, p.base, n_kv, 0.125f),
+            g, sotto_cache_attention(g, q, sotto_graph_use(g, k), sotto_graph_use(g, v), NULL, p.base, n_kv, 0.125f, 0),
             "out");
         status = finish_plan(backend, g, &arena, &p.plan, err);
     }

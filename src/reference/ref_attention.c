@@ -1,6 +1,8 @@
 /* ref_attention.c: attention over whole sequences, and of single rows over a cache. */
 #include <math.h>
 
+#include "base/half.h"
+#include "quant/blocks.h"
 #include "reference/ref.h"
 
 static size_t scratch_keys(const sotto_tensor *node)
@@ -84,12 +86,27 @@ static cells cells_of(const sotto_tensor *node, int64_t row)
         c.index = (const int32_t *)st_tensor_data(index) + clamp(base, 0, index->dim[1] - 1) * index->dim[0];
         c.n = clamp(n, 0, index->dim[0]);
     }
+    const int64_t window = node->params.i[0], unseen = window > 0 && c.n > window ? c.n - window : 0;
+    if (index)
+        c.index += unseen;
+    c.base += unseen;
+    c.n -= unseen;
     return c;
 }
 
 static int64_t cell(const cells *c, int64_t j, int64_t n_cell)
 {
     return clamp(c->index ? c->index[j] : c->base + j, 0, n_cell - 1);
+}
+
+/* Element e of head h of a cell. */
+static double cached(const sotto_tensor *t, int64_t e, int64_t h, int64_t at)
+{
+    if (t->dtype != SOTTO_Q8_0)
+        return st_ref_get(t, (st_ref_at){{e, h, at, 0}});
+    st_q8_0 block;
+    memcpy(&block, st_ref_address(t, (st_ref_at){{0, h, at, 0}}) + (size_t)(e / ST_BLOCK) * sizeof block, sizeof block);
+    return (double)st_f16_to_f32(block.d) * block.qs[e % ST_BLOCK];
 }
 
 static size_t scratch_cells(const sotto_tensor *node)
@@ -109,15 +126,14 @@ static void cache_attention(st_ref_run *r, const sotto_tensor *node)
         for (int64_t j = 0; j < c.n; j++) {
             double s = 0;
             for (int64_t e = 0; e < d; e++)
-                s += st_ref_get(q, (st_ref_at){{e, h, row, 0}}) *
-                     st_ref_get(k, (st_ref_at){{e, h_kv, cell(&c, j, n_cell), 0}});
+                s += st_ref_get(q, (st_ref_at){{e, h, row, 0}}) * cached(k, e, h_kv, cell(&c, j, n_cell));
             r->scratch[j] = s * node->params.f[0];
         }
         weigh(r->scratch, c.n);
         for (int64_t e = 0; e < d; e++) {
             double y = 0;
             for (int64_t j = 0; j < c.n; j++)
-                y += r->scratch[j] * st_ref_get(v, (st_ref_at){{e, h_kv, cell(&c, j, n_cell), 0}});
+                y += r->scratch[j] * cached(v, e, h_kv, cell(&c, j, n_cell));
             st_ref_put(node, (st_ref_at){{h * d + e, row, 0, 0}}, y);
         }
     }

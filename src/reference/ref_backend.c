@@ -26,6 +26,7 @@ static const st_ref_op *const ops[ST_OP_COUNT] = {
     [ST_OP_CONCAT] = &st_ref_concat,
     [ST_OP_ADD] = &st_ref_add,
     [ST_OP_MUL] = &st_ref_mul,
+    [ST_OP_GLU] = &st_ref_glu,
     [ST_OP_SCALE] = &st_ref_scale,
     [ST_OP_GELU] = &st_ref_gelu,
     [ST_OP_SILU] = &st_ref_silu,

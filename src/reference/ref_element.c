@@ -41,6 +41,8 @@ double st_ref_activation(sotto_activation act, double x)
 {
     if (act == SOTTO_ACT_GELU)
         return 0.5 * x * (1.0 + erf(x * 0.70710678118654752440));
+    if (act == SOTTO_ACT_GELU_TANH)
+        return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     if (act == SOTTO_ACT_SILU)
         return x / (1.0 + exp(-x));
     return act == SOTTO_ACT_RELU && x < 0 ? 0 : x;

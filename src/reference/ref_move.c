@@ -1,5 +1,6 @@
 /* ref_move.c: get_rows, set_rows, copy, concat. */
 #include "reference/ref.h"
+#include "sotto/quant.h"
 
 static void get_rows(st_ref_run *r, const sotto_tensor *node)
 {
@@ -20,8 +21,10 @@ static void set_rows(st_ref_run *r, const sotto_tensor *node)
     const sotto_tensor *x = node->src[2];
     const int32_t *rows = st_tensor_data(node->src[1]);
     for (int64_t i = 0; i < x->dim[1] && !st_ref_stop(r); i++)
-        for (int64_t e = 0; rows[i] >= 0 && rows[i] < node->dim[1] && e < node->dim[0]; e++)
-            st_ref_put(node, (st_ref_at){{e, rows[i], 0, 0}}, st_ref_get(x, (st_ref_at){{e, i, 0, 0}}));
+        if (rows[i] >= 0 && rows[i] < node->dim[1] && node->dim[0] > 0)
+            (void)sotto_row_from_f32(node->dtype,
+                                     (const float *)(const void *)st_ref_address(x, (st_ref_at){{0, i, 0, 0}}),
+                                     st_ref_address(node, (st_ref_at){{0, rows[i], 0, 0}}), node->dim[0]);
 }
 
 static void put_from(const sotto_tensor *node, st_ref_at to, const sotto_tensor *x, st_ref_at from)

@@ -8,6 +8,7 @@ static void rope(st_ref_run *r, const sotto_tensor *node)
 {
     const sotto_tensor *x = node->src[0], *positions = node->src[1], *factors = node->src[2];
     const int64_t n_rot = node->params.i[0], pairs = n_rot / 2;
+    const double magnitude = node->params.f[2];
     const bool halves = node->params.i[1] != 0;
     for (int64_t row = 0; node->dim[0] > 0 && row < st_tensor_n_rows(node) && !st_ref_stop(r); row++) {
         st_ref_at at = st_ref_position(node, row * node->dim[0]);
@@ -19,7 +20,7 @@ static void rope(st_ref_run *r, const sotto_tensor *node)
             st_ref_at a = at, b = at;
             a.i[0] = halves ? i : 2 * i;
             b.i[0] = halves ? i + pairs : 2 * i + 1;
-            const double u = st_ref_get(x, a), v = st_ref_get(x, b);
+            const double u = magnitude * st_ref_get(x, a), v = magnitude * st_ref_get(x, b);
             st_ref_put(node, a, u * cos(angle) - v * sin(angle));
             st_ref_put(node, b, u * sin(angle) + v * cos(angle));
         }

@@ -9,8 +9,9 @@
 /* Source that the result may overwrite, plus one; the op then reads element i of that source before it writes element i
  * of the result, and nothing else of it. */
 static const uint8_t in_place[ST_OP_COUNT] = {
-    [ST_OP_LINEAR] = 4, [ST_OP_CONV_1D] = 4, [ST_OP_ADD] = 1,     [ST_OP_MUL] = 1,  [ST_OP_SCALE] = 1, [ST_OP_GELU] = 1,
-    [ST_OP_SILU] = 1,   [ST_OP_RELU] = 1,    [ST_OP_SIGMOID] = 1, [ST_OP_TANH] = 1, [ST_OP_LOG10] = 1, [ST_OP_SQRT] = 1,
+    [ST_OP_LINEAR] = 4, [ST_OP_CONV_1D] = 4, [ST_OP_ADD] = 1,  [ST_OP_MUL] = 1,     [ST_OP_SCALE] = 1,
+    [ST_OP_GELU] = 1,   [ST_OP_SILU] = 1,    [ST_OP_RELU] = 1, [ST_OP_SIGMOID] = 1, [ST_OP_TANH] = 1,
+    [ST_OP_LOG10] = 1,  [ST_OP_SQRT] = 1,    [ST_OP_GLU] = 1,
 };
 
 int st_op_in_place_source(const sotto_tensor *node)

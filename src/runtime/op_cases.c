@@ -72,7 +72,7 @@ static sotto_tensor *cache_attention(const builder *b)
         return NULL;
     cells = heads(b, cells);
     sotto_tensor *base = sotto_view_slice(b->g, b->rows, 0, 0, ROWS);
-    return sotto_cache_attention(b->g, heads(b, b->x), cells, cells, NULL, base, b->rows, 0.2f);
+    return sotto_cache_attention(b->g, heads(b, b->x), cells, cells, NULL, base, b->rows, 0.2f, 0);
 }
 
 static sotto_tensor *get_rows(const builder *b)
@@ -105,6 +105,11 @@ static sotto_tensor *mul(const builder *b)
     return sotto_mul(b->g, b->x, b->x);
 }
 
+static sotto_tensor *glu(const builder *b)
+{
+    return sotto_glu(b->g, b->x, sotto_scale(b->g, b->x, 0.5f, 1), SOTTO_ACT_GELU_TANH);
+}
+
 static sotto_tensor *scale(const builder *b)
 {
     return sotto_scale(b->g, b->x, 2, 1);
@@ -135,7 +140,7 @@ UNARY(argmax)
 
 static sotto_tensor *rope(const builder *b)
 {
-    return sotto_rope(b->g, heads(b, b->x), b->rows, NULL, SOTTO_ROPE_HALVES, HEAD, 10000, 1);
+    return sotto_rope(b->g, heads(b, b->x), b->rows, NULL, SOTTO_ROPE_HALVES, HEAD, 10000, 1, 1);
 }
 
 static sotto_tensor *top_k(const builder *b)
@@ -168,14 +173,14 @@ static const sotto_dtype floats[] = {SOTTO_F32}, weights[] = {SOTTO_F32,  SOTTO_
                                                               SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0},
                          image_weights[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q4_0,
                                             SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0},
-                         caches[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16},
+                         caches[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_Q8_0},
                          plain[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_I32};
 
 static const struct {
     const sotto_dtype *list;
     int n;
 } type_lists[] = {
-    [FLOAT] = {floats, 1}, [WEIGHTS] = {weights, 9}, [IMAGE_WEIGHTS] = {image_weights, 8}, [CACHES] = {caches, 3}, [PLAIN] = {plain, 4}};
+    [FLOAT] = {floats, 1}, [WEIGHTS] = {weights, 9}, [IMAGE_WEIGHTS] = {image_weights, 8}, [CACHES] = {caches, 4}, [PLAIN] = {plain, 4}};
 
 static const struct {
     st_op op;
@@ -197,6 +202,7 @@ static const struct {
     {ST_OP_CONCAT, FLOAT, concat},
     {ST_OP_ADD, FLOAT, add},
     {ST_OP_MUL, FLOAT, mul},
+    {ST_OP_GLU, FLOAT, glu},
     {ST_OP_SCALE, FLOAT, scale},
     {ST_OP_GELU, FLOAT, gelu_op},
     {ST_OP_SILU, FLOAT, silu_op},

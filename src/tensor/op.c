@@ -53,6 +53,11 @@ bool st_op_is_weight_type(sotto_dtype dtype)
     return false;
 }
 
+bool st_op_is_cache_type(sotto_dtype dtype)
+{
+    return dtype == SOTTO_F32 || dtype == SOTTO_F16 || dtype == SOTTO_BF16 || dtype == SOTTO_Q8_0;
+}
+
 bool st_op_same_shape(const sotto_tensor *a, const sotto_tensor *b)
 {
     for (int i = 0; i < SOTTO_MAX_DIMS; i++)

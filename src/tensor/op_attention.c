@@ -20,8 +20,7 @@ sotto_tensor *sotto_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, 
 
 static bool is_cache(const sotto_tensor *t)
 {
-    return (t->dtype == SOTTO_F32 || t->dtype == SOTTO_F16 || t->dtype == SOTTO_BF16) &&
-           !(t->flags & ST_TENSOR_MATRIX) && st_tensor_has_rows(t);
+    return st_op_is_cache_type(t->dtype) && !(t->flags & ST_TENSOR_MATRIX) && st_tensor_has_rows(t);
 }
 
 static bool is_list(const sotto_tensor *t, int64_t n)
@@ -30,7 +29,7 @@ static bool is_list(const sotto_tensor *t, int64_t n)
 }
 
 sotto_tensor *sotto_cache_attention(sotto_graph *g, sotto_tensor *q, sotto_tensor *k, sotto_tensor *v,
-                                    sotto_tensor *index, sotto_tensor *base, sotto_tensor *n_kv, float scale)
+                                    sotto_tensor *index, sotto_tensor *base, sotto_tensor *n_kv, float scale, int window)
 {
     sotto_tensor *const src[] = {q, k, v, index, base, n_kv};
     sotto_tensor *bad = st_op_bad(g, ST_OP_CACHE_ATTENTION, src, 6, 1u << 3);
@@ -46,8 +45,11 @@ sotto_tensor *sotto_cache_attention(sotto_graph *g, sotto_tensor *q, sotto_tenso
     if (index &&
         (index->dtype != SOTTO_I32 || !st_tensor_is_contiguous(index) || index->dim[2] != 1 || index->dim[3] != 1))
         return st_op_fail(g, ST_OP_CACHE_ATTENTION, "index must be i32 [n_list, max_kv]", index, NULL);
+    if (window < 0)
+        return st_op_fail(g, ST_OP_CACHE_ATTENTION, "a window must not be negative", q, k);
     const int64_t dim[2] = {q->dim[0] * q->dim[1], n_row};
     sotto_tensor *y = st_op_node(g, ST_OP_CACHE_ATTENTION, SOTTO_F32, 2, dim, src, 6);
     y->params.f[0] = scale;
+    y->params.i[0] = window;
     return y;
 }

@@ -35,6 +35,21 @@ sotto_tensor *sotto_mul(sotto_graph *g, sotto_tensor *a, sotto_tensor *b)
     return binary(g, ST_OP_MUL, a, b);
 }
 
+sotto_tensor *sotto_glu(sotto_graph *g, sotto_tensor *gate, sotto_tensor *up, sotto_activation act)
+{
+    sotto_tensor *const src[] = {gate, up};
+    sotto_tensor *bad = st_op_bad(g, ST_OP_GLU, src, 2, 0);
+    if (bad)
+        return bad;
+    if (!st_op_is_rows_f32(gate) || !st_op_is_rows_f32(up) || !st_op_same_shape(gate, up))
+        return st_op_fail(g, ST_OP_GLU, "expected f32 rows, both of one shape", gate, up);
+    if ((int)act < SOTTO_ACT_NONE || act > SOTTO_ACT_GELU_TANH)
+        return st_op_fail(g, ST_OP_GLU, "the activation is not a known one", gate, up);
+    sotto_tensor *y = st_op_node(g, ST_OP_GLU, SOTTO_F32, SOTTO_MAX_DIMS, gate->dim, src, 2);
+    y->params.act = act;
+    return y;
+}
+
 sotto_tensor *sotto_scale(sotto_graph *g, sotto_tensor *x, float a, float b)
 {
     return unary(g, ST_OP_SCALE, x, a, b);

@@ -20,6 +20,8 @@ bool st_op_is_rows_f32(const sotto_tensor *t);
 bool st_op_is_vector(const sotto_tensor *t, int64_t n);
 /* What a weight matrix or a table of rows may hold. */
 bool st_op_is_weight_type(sotto_dtype dtype);
+/* What a cache may hold: a table that is written row by row. */
+bool st_op_is_cache_type(sotto_dtype dtype);
 bool st_op_same_shape(const sotto_tensor *a, const sotto_tensor *b);
 /* Every dimension of b equals a's or is 1. */
 bool st_op_broadcasts(const sotto_tensor *a, const sotto_tensor *b);

@@ -37,9 +37,9 @@ sotto_tensor *sotto_set_rows(sotto_graph *g, sotto_tensor *table, sotto_tensor *
     sotto_tensor *bad = st_op_bad(g, ST_OP_SET_ROWS, src, 3, 0);
     if (bad)
         return bad;
-    const bool type = table->dtype == SOTTO_F32 || table->dtype == SOTTO_F16 || table->dtype == SOTTO_BF16;
-    if (!type || (table->flags & ST_TENSOR_MATRIX) || !st_tensor_has_rows(table) || table->dim[2] != 1 ||
-        table->dim[3] != 1 || !st_op_is_rows_f32(x) || x->dim[0] != table->dim[0] || x->dim[2] != 1 || x->dim[3] != 1)
+    if (!st_op_is_cache_type(table->dtype) || (table->flags & ST_TENSOR_MATRIX) || !st_tensor_has_rows(table) ||
+        table->dim[2] != 1 || table->dim[3] != 1 || !st_op_is_rows_f32(x) || x->dim[0] != table->dim[0] ||
+        x->dim[2] != 1 || x->dim[3] != 1)
         return st_op_fail(g, ST_OP_SET_ROWS, "the table and x do not fit", table, x);
     if (!is_rows_list(rows) || rows->dim[0] != x->dim[1])
         return st_op_fail(g, ST_OP_SET_ROWS, "expected one i32 number for each row of x", x, rows);

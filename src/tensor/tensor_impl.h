@@ -27,8 +27,9 @@ enum {
 
 /* Parameters of an op; which are used is said at the builder. */
 typedef struct st_op_params {
-    float f[2];      /* scale / eps / a, b / floor */
-    int32_t i[8];    /* conv: kernel, stride, pad; concat: axis; attention: causal; windows: sotto_window's in order */
+    float f[3]; /* scale / eps / a, b / floor; rope: base, scale, magnitude */
+    /* conv: kernel, stride, pad; concat: axis; attention: causal; cache_attention: window; windows: sotto_window's in order */
+    int32_t i[8];
     int32_t act;     /* sotto_activation */
     int32_t compute; /* sotto_compute; of every node, used by products */
 } st_op_params;

@@ -141,7 +141,7 @@ static void build_cells(scene *s, const variant *v)
     const int64_t list_dim[2] = {max_kv, n_list};
     sotto_tensor *list = v->extra < 0 ? scene_given(s, SOTTO_I32, 2, list_dim, index) : NULL;
     sotto_tensor *b = scene_given(s, SOTTO_I32, 1, &n_row, base), *n = scene_given(s, SOTTO_I32, 1, &n_row, n_kv);
-    finish(s, sotto_cache_attention(s->g, q, cache[0], cache[1], list, b, n, 0.5f));
+    finish(s, sotto_cache_attention(s->g, q, cache[0], cache[1], list, b, n, 0.5f, 0));
     free(base), free(n_kv), free(index), free(seen);
 }
 

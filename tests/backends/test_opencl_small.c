@@ -64,7 +64,7 @@ static void build_cells(scene *s, const variant *v)
     for (int i = 0; i < 2; i++)
         cache[i] = sotto_view_reshape(s->g, scene_cache(s, v->dtype, v->dim[0] * v->extra, v->n), 3, view);
     sotto_tensor *b = scene_given(s, SOTTO_I32, 1, &n_row, base), *n = scene_given(s, SOTTO_I32, 1, &n_row, n_kv);
-    finish(s, sotto_cache_attention(s->g, q, cache[0], cache[1], NULL, b, n, 0.5f));
+    finish(s, sotto_cache_attention(s->g, q, cache[0], cache[1], NULL, b, n, 0.5f, 0));
     free(base);
     free(n_kv);
 }

@@ -122,7 +122,7 @@ static sotto_status build(network *n, sotto_error *err)
     h = sotto_linear(g, h, sotto_graph_use(g, n->w[0]), bias, SOTTO_ACT_NONE, NULL);
     sotto_tensor *written = sotto_set_rows(g, sotto_graph_use(g, kv), n->rows, h);
     sotto_tensor *keys = sotto_view_reshape(g, written, 3, cell_heads);
-    h = sotto_cache_attention(g, sotto_view_reshape(g, h, 3, heads), keys, keys, NULL, n->base, n->n_kv, 0.25f);
+    h = sotto_cache_attention(g, sotto_view_reshape(g, h, 3, heads), keys, keys, NULL, n->base, n->n_kv, 0.25f, 0);
     n->y = sotto_linear(g, h, sotto_graph_use(g, n->w[1]), NULL, SOTTO_ACT_GELU, n->x);
     sotto_graph_output(g, n->y, "y");
     return sotto_graph_finish(g, err);

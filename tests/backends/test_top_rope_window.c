@@ -34,7 +34,7 @@ static void build_rope(scene *s, const variant *v)
     sotto_tensor *f = v->extra & 2 ? scene_given(s, SOTTO_F32, 1, &pairs, factors) : NULL;
     free(positions), free(factors);
     finish(s, sotto_rope(s->g, x, p, f, (sotto_rope_pairs)(v->extra & 1), (int)v->n, v->extra & 1 ? 500000 : 10000,
-                         v->extra & 8 ? 0.25f : 1));
+                         v->extra & 8 ? 0.25f : 1, v->extra & 16 ? 1.25f : 1));
 }
 
 static const sotto_window windows[] = {

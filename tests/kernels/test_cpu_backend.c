@@ -261,7 +261,7 @@ static void check_cache(sotto_backend *b, sotto_dtype type, bool listed)
     sotto_tensor *v = sotto_copy_into(r.g, sotto_graph_use(r.g, cv), sotto_scale(r.g, x, -2.0f, 0.5f));
     sotto_tensor *y =
         sotto_cache_attention(r.g, q, sotto_view_reshape(r.g, k, 3, cells), sotto_view_reshape(r.g, v, 3, cells),
-                              listed ? index : NULL, base, n_kv, 0.3f);
+                              listed ? index : NULL, base, n_kv, 0.3f, 0);
     sotto_graph_output(r.g, y, "y");
     plan(&r);
     float *xf = random_floats(D * H * CELLS), *qf = random_floats(D * H * ROWS);

@@ -171,7 +171,7 @@ static sotto_tensor *step(sched_world *w, uint64_t *random, sotto_tensor *a, sot
         sotto_tensor *k = sotto_set_rows(g, sotto_graph_use(g, cache), w->rows, a);
         if (cache == w->cells[1])
             return sotto_get_rows(g, k, w->rows);
-        return sotto_cache_attention(g, heads(g, b), heads(g, k), heads(g, k), NULL, w->base, w->n_kv, 0.25f);
+        return sotto_cache_attention(g, heads(g, b), heads(g, k), heads(g, k), NULL, w->base, w->n_kv, 0.25f, 0);
     }
     case 11: { /* columns of a tensor overwritten */
         sotto_tensor *t = sotto_scale(g, a, 1, 0.125f);

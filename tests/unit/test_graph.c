@@ -52,7 +52,7 @@ static void shapes_follow_from_the_operation(void **state)
     has_shape(sotto_concat(g, x, in(g, SOTTO_F32, 6, 50, 5, 3), 2), "[3, 7, 50, 6]");
     has_shape(sotto_power(g, x), "[3, 2, 50, 3]");
     has_shape(sotto_top_k(g, in(g, SOTTO_F32, 6, 50, 2, 1), 4), "[2, 50, 2, 4]");
-    has_shape(sotto_rope(g, x, in(g, SOTTO_I32, 2, 3, 1, 1), f32(g, 2, 1), SOTTO_ROPE_HALVES, 4, 10000, 1),
+    has_shape(sotto_rope(g, x, in(g, SOTTO_I32, 2, 3, 1, 1), f32(g, 2, 1), SOTTO_ROPE_HALVES, 4, 10000, 1, 1),
               "[3, 2, 50, 6]");
     const sotto_window window = {{3, 2}, {2, 1}, {1, 0}, {1, 1}};
     has_shape(sotto_im2col(g, x, &window), "[3, 1, 25, 36]");
@@ -208,13 +208,13 @@ static void cells_types(sotto_graph *g)
 {
     sotto_tensor *list = in(g, SOTTO_I32, 5, 1, 1, 1);
     sotto_cache_attention(g, in(g, SOTTO_F32, 8, 4, 5, 1), in(g, SOTTO_F16, 8, 4, 9, 1), in(g, SOTTO_F32, 8, 4, 9, 1),
-                          NULL, list, list, 1);
+                          NULL, list, list, 1, 0);
 }
 
 static void cells_lists(sotto_graph *g)
 {
     sotto_tensor *k = in(g, SOTTO_F16, 8, 4, 9, 1), *list = in(g, SOTTO_I32, 4, 1, 1, 1);
-    sotto_cache_attention(g, in(g, SOTTO_F32, 8, 4, 5, 1), k, k, NULL, list, list, 1);
+    sotto_cache_attention(g, in(g, SOTTO_F32, 8, 4, 5, 1), k, k, NULL, list, list, 1, 0);
 }
 
 static void rows_type(sotto_graph *g)
@@ -284,17 +284,17 @@ static void top_k_many(sotto_graph *g)
 
 static void rope_odd(sotto_graph *g)
 {
-    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 1, 1, 1, 1), NULL, SOTTO_ROPE_NEIGHBOURS, 3, 10000, 1);
+    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 1, 1, 1, 1), NULL, SOTTO_ROPE_NEIGHBOURS, 3, 10000, 1, 1);
 }
 
 static void rope_positions(sotto_graph *g)
 {
-    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 2, 1, 1, 1), NULL, SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1);
+    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 2, 1, 1, 1), NULL, SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1, 1);
 }
 
 static void rope_factors(sotto_graph *g)
 {
-    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 1, 1, 1, 1), f32(g, 4, 1), SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1);
+    sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 1, 1, 1, 1), f32(g, 4, 1), SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1, 1);
 }
 
 static void im2col_small(sotto_graph *g)
@@ -444,18 +444,19 @@ static void the_first_error_stays(void **state)
                              sotto_rms_norm(g, bad, x, 0),
                              sotto_softmax(g, bad, NULL, 1),
                              sotto_attention(g, bad, x, x, 1, false),
-                             sotto_cache_attention(g, x, bad, x, NULL, x, x, 1),
+                             sotto_cache_attention(g, x, bad, x, NULL, x, x, 1, 0),
                              sotto_get_rows(g, bad, x),
                              sotto_set_rows(g, x, bad, x),
                              sotto_copy(g, bad, SOTTO_F16),
                              sotto_copy_into(g, bad, x),
                              sotto_concat(g, bad, x, 0),
                              sotto_mul(g, x, bad),
+                             sotto_glu(g, x, bad, SOTTO_ACT_SILU),
                              sotto_scale(g, bad, 1, 0),
                              sotto_power(g, bad),
                              sotto_argmax(g, bad),
                              sotto_top_k(g, bad, 1),
-                             sotto_rope(g, x, bad, NULL, SOTTO_ROPE_HALVES, 2, 1, 1),
+                             sotto_rope(g, x, bad, NULL, SOTTO_ROPE_HALVES, 2, 1, 1, 1),
                              sotto_im2col(g, bad, NULL),
                              sotto_conv_2d(g, bad, x, NULL, NULL, SOTTO_ACT_NONE),
                              sotto_view_slice(g, bad, 0, 0, 1),

@@ -48,7 +48,7 @@ static sotto_graph *build(setup *s, sotto_status *status)
     h = sotto_attention(g, q, q, q, 1, true);
     sotto_tensor *kv = sotto_set_rows(g, sotto_graph_use(g, s->cells), s->rows, h);
     kv = sotto_view_reshape(g, kv, 3, cells);
-    h = sotto_cache_attention(g, q, kv, kv, NULL, s->base, s->n_kv, 1);
+    h = sotto_cache_attention(g, q, kv, kv, NULL, s->base, s->n_kv, 1, 0);
     h = sotto_add(g, h, sotto_get_rows(g, w[1], s->rows));
     h = sotto_softmax(g, sotto_matmul(g, sotto_view_slice(g, h, 0, 3, 20), sotto_view_slice(g, h, 0, 1, 20)), NULL, 1);
     h = sotto_linear(g, sotto_view_slice(g, sotto_concat(g, h, sotto_copy(g, s->x, SOTTO_F32), 0), 0, 2, WIDTH), w[1],

@@ -210,13 +210,13 @@ static void cache_attention_clamps_its_lists(void **state)
     sotto_tensor *tq = given(&b, SOTTO_F32, 1, 1, 4, 1, q), *tb = given(&b, SOTTO_I32, 4, 1, 1, 1, base);
     sotto_tensor *tn = given(&b, SOTTO_I32, 4, 1, 1, 1, n_kv);
     /* ranges: cells 0 1; 1 2 (cut); none; none (past the end) */
-    is(&b, sotto_cache_attention(b.g, tq, tk, tv, NULL, tb, tn, 1), (const float[]){5, 7, 0, 0});
+    is(&b, sotto_cache_attention(b.g, tq, tk, tv, NULL, tb, tn, 1, 0), (const float[]){5, 7, 0, 0});
     begin(&b);
     tk = given(&b, SOTTO_F32, 1, 1, 3, 1, k), tv = given(&b, SOTTO_F32, 1, 1, 3, 1, v);
     tq = given(&b, SOTTO_F32, 1, 1, 4, 1, q), tb = given(&b, SOTTO_I32, 4, 1, 1, 1, base),
     tn = given(&b, SOTTO_I32, 4, 1, 1, 1, n_kv);
     /* lists [2, 3]: cells 2 0; list 1, cells 77 -> 2, 1, 1; none; list 9 -> 1, cell 77 -> 2 */
-    is(&b, sotto_cache_attention(b.g, tq, tk, tv, given(&b, SOTTO_I32, 3, 2, 1, 1, index), tb, tn, 1),
+    is(&b, sotto_cache_attention(b.g, tq, tk, tv, given(&b, SOTTO_I32, 3, 2, 1, 1, index), tb, tn, 1, 0),
        (const float[]){6, (9 + 2 * 6 + 2 * 6) / 5.f, 0, 9});
 }
 
@@ -313,17 +313,18 @@ static void rope_turns_pairs(void **state)
     bench b;
     begin(&b);
     is(&b,
-       sotto_rope(b.g, f32(&b, 4, 1, x), given(&b, SOTTO_I32, 1, 1, 1, 1, one), NULL, SOTTO_ROPE_NEIGHBOURS, 4, 10000, 1),
+       sotto_rope(b.g, f32(&b, 4, 1, x), given(&b, SOTTO_I32, 1, 1, 1, 1, one), NULL, SOTTO_ROPE_NEIGHBOURS, 4, 10000,
+                  1, 1),
        (const float[]){0.540302306f, 0.841470985f, -0.00999983333f, 0.999950000f});
     begin(&b);
     is(&b,
-       sotto_rope(b.g, f32(&b, 4, 1, x), given(&b, SOTTO_I32, 1, 1, 1, 1, one), NULL, SOTTO_ROPE_HALVES, 4, 10000, 1),
+       sotto_rope(b.g, f32(&b, 4, 1, x), given(&b, SOTTO_I32, 1, 1, 1, 1, one), NULL, SOTTO_ROPE_HALVES, 4, 10000, 1, 1),
        (const float[]){0.540302306f, -0.00999983333f, 0.841470985f, 0.999950000f});
     /* two elements of three are turned, by 0.5 * 4 / 2 */
     begin(&b);
     const float rows[] = {1, 0, 5, 0, 1, 6};
     sotto_tensor *r = given(&b, SOTTO_F32, 3, 1, 2, 1, rows), *at = given(&b, SOTTO_I32, 2, 1, 1, 1, places);
-    is(&b, sotto_rope(b.g, r, at, f32(&b, 1, 1, factors), SOTTO_ROPE_NEIGHBOURS, 2, 10000, 0.5f),
+    is(&b, sotto_rope(b.g, r, at, f32(&b, 1, 1, factors), SOTTO_ROPE_NEIGHBOURS, 2, 10000, 0.5f, 1),
        (const float[]){1, 0, 5, -0.841470985f, 0.540302306f, 6});
 }
 

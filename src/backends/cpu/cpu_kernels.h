@@ -167,6 +167,7 @@ typedef struct st_cpu_kernels {
     void (*cells_f32)(const st_cpu_cells *c);
     void (*cells_f16)(const st_cpu_cells *c);
     void (*cells_bf16)(const st_cpu_cells *c);
+    void (*cells_q8_0)(const st_cpu_cells *c);
     /* cells_bf16 for neighbouring cells (index NULL) and d a multiple of 32 up to ST_CPU_WINDOW_MAX_D, with queries and
      * probabilities rounded to bf16; NULL: the level has none. */
     void (*window_bf16)(const st_cpu_cells *c);
@@ -177,6 +178,8 @@ typedef struct st_cpu_kernels {
     void (*softmax)(const float *x, const float *mask, float scale, int64_t n, float *y);
     void (*add)(const float *a, const float *b, float *y, int64_t n);
     void (*mul)(const float *a, const float *b, float *y, int64_t n);
+    /* y = act(a) * b, by sotto_activation */
+    void (*glu[SOTTO_ACT_GELU_TANH + 1])(const float *a, const float *b, float *y, int64_t n);
     void (*add1)(const float *a, float b, float *y, int64_t n);
     /* y = a x + b */
     void (*scale)(const float *x, float a, float b, float *y, int64_t n);

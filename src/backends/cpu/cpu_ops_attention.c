@@ -106,6 +106,11 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
 
 enum { CACHE_ROWS = 64 }; /* of a unit: eight windows of five beams are one, so that none meets its cells twice */
 
+static bool is_cells(sotto_dtype t)
+{
+    return t == SOTTO_F32 || t == SOTTO_F16 || t == SOTTO_BF16 || t == SOTTO_Q8_0;
+}
+
 static bool supports_cache_attention(const sotto_tensor *node)
 {
     const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
@@ -113,8 +118,8 @@ static bool supports_cache_attention(const sotto_tensor *node)
         if (node->src[i] != NULL && (node->src[i]->dtype != SOTTO_I32 || !st_tensor_is_contiguous(node->src[i])))
             return false;
     return st_cpu_f32_rows(q) && q->stride[1] % sizeof(float) == 0 && q->stride[2] % sizeof(float) == 0 &&
-           k->dtype == v->dtype && (k->dtype == SOTTO_F32 || k->dtype == SOTTO_F16 || k->dtype == SOTTO_BF16) &&
-           k->stride[0] == sotto_dtype_bytes(k->dtype) && v->stride[0] == k->stride[0] && st_tensor_is_contiguous(node);
+           k->dtype == v->dtype && is_cells(k->dtype) && k->stride[0] == sotto_dtype_bytes(k->dtype) &&
+           v->stride[0] == k->stride[0] && st_tensor_is_contiguous(node);
 }
 
 static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
@@ -150,6 +155,11 @@ static cell_list list_of(const sotto_tensor *node, int64_t r)
         l.index = (const int32_t *)st_tensor_data(index) + base * index->dim[0];
         l.n_kv = n < index->dim[0] ? n : index->dim[0];
     }
+    const int64_t window = node->params.i[0], unseen = window > 0 && l.n_kv > window ? l.n_kv - window : 0;
+    if (l.index != NULL)
+        l.index += unseen;
+    l.base += unseen;
+    l.n_kv -= unseen;
     return l;
 }
 
@@ -166,10 +176,11 @@ static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int pha
     const int64_t blocks = (n_row + CACHE_ROWS - 1) / CACHE_ROWS;
     const bool window = node->src[3] == NULL && r->k->window_bf16 != NULL && k->dtype == SOTTO_BF16 && d % 32 == 0 &&
                         d <= ST_CPU_WINDOW_MAX_D && st_cpu_takes_bf16(node);
-    void (*kernel)(const st_cpu_cells *) = window                  ? r->k->window_bf16
-                                           : k->dtype == SOTTO_F32 ? r->k->cells_f32
-                                           : k->dtype == SOTTO_F16 ? r->k->cells_f16
-                                                                   : r->k->cells_bf16;
+    void (*kernel)(const st_cpu_cells *) = window                   ? r->k->window_bf16
+                                           : k->dtype == SOTTO_F32  ? r->k->cells_f32
+                                           : k->dtype == SOTTO_F16  ? r->k->cells_f16
+                                           : k->dtype == SOTTO_Q8_0 ? r->k->cells_q8_0
+                                                                    : r->k->cells_bf16;
     int64_t u;
     while (st_cpu_take(r, 1, &u) > 0) {
         const int64_t h = u / blocks, first = u % blocks * CACHE_ROWS;

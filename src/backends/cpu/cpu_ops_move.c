@@ -138,9 +138,9 @@ static void run_get_rows(st_cpu_run *r, const sotto_tensor *node, int phase)
 static bool supports_set_rows(const sotto_tensor *node)
 {
     const sotto_tensor *table = node->src[0], *rows = node->src[1], *x = node->src[2];
-    return is_plain(table->dtype) && table->dtype != SOTTO_I32 && !(table->flags & ST_TENSOR_MATRIX) &&
-           table->dim[2] == 1 && table->dim[3] == 1 && rows->dtype == SOTTO_I32 && st_tensor_is_contiguous(rows) &&
-           x->dtype == SOTTO_F32;
+    return ((is_plain(table->dtype) && table->dtype != SOTTO_I32) || table->dtype == SOTTO_Q8_0) &&
+           !(table->flags & ST_TENSOR_MATRIX) && table->dim[2] == 1 && table->dim[3] == 1 && rows->dtype == SOTTO_I32 &&
+           st_tensor_is_contiguous(rows) && st_cpu_f32_rows(x);
 }
 
 /* One unit: when a row is named twice the last one stays, as on one thread. */
@@ -150,6 +150,14 @@ static void need_set_rows(const st_cpu_kernels *k, const sotto_tensor *node, st_
     (void)node;
     need->n_phase = 1;
     need->units[0] = 1;
+}
+
+static void set_row(const st_cpu_kernels *k, const sotto_tensor *table, const char *x, char *row)
+{
+    if (sotto_dtype_block(table->dtype) > 1)
+        (void)sotto_row_from_f32(table->dtype, (const float *)(const void *)x, row, table->dim[0]);
+    else
+        move(k, SOTTO_F32, x, sizeof(float), table->dtype, row, table->stride[0], table->dim[0]);
 }
 
 static void run_set_rows(st_cpu_run *r, const sotto_tensor *node, int phase)
@@ -162,8 +170,7 @@ static void run_set_rows(st_cpu_run *r, const sotto_tensor *node, int phase)
     while (st_cpu_take(r, 1, &start) > 0)
         for (int64_t i = 0; i < sotto_tensor_count(node->src[1]); i++)
             if (rows[i] >= 0 && rows[i] < table->dim[1])
-                move(r->k, SOTTO_F32, st_cpu_row(x, st_tensor_data(x), i), x->stride[0], table->dtype,
-                     data + (size_t)rows[i] * table->stride[1], table->stride[0], table->dim[0]);
+                set_row(r->k, table, st_cpu_row(x, st_tensor_data(x), i), data + (size_t)rows[i] * table->stride[1]);
 }
 
 /* ---- copy, concat ---- */

@@ -170,13 +170,14 @@ static void need_rope(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_
 
 static void find_angles(const sotto_tensor *node, double position, float *cosine, float *sine)
 {
+    const double magnitude = node->params.f[2];
     const int n_rot = node->params.i[0], pairs = n_rot / 2;
     const float *factors = node->src[2] != NULL ? st_tensor_data(node->src[2]) : NULL;
     for (int i = 0; i < pairs; i++) {
         const double frequency = pow(node->params.f[0], -2.0 * i / n_rot) / (factors != NULL ? factors[i] : 1.0f);
         const double angle = node->params.f[1] * position * frequency;
-        cosine[i] = (float)cos(angle);
-        sine[i] = (float)sin(angle);
+        cosine[i] = (float)(magnitude * cos(angle));
+        sine[i] = (float)(magnitude * sin(angle));
     }
 }
 
@@ -242,6 +243,13 @@ static void run_mul(st_cpu_run *run, const sotto_tensor *node, int phase)
     }
 }
 
+static void run_glu(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    FOR_ROWS run->k->glu[node->params.act](source_row(node, r), broadcast_row(node->src[1], node, r),
+                                           result_row(node, r), node->dim[0]);
+}
+
 static void run_scale(st_cpu_run *run, const sotto_tensor *node, int phase)
 {
     (void)phase;
@@ -277,5 +285,6 @@ const st_cpu_op st_cpu_op_rope = {supports_rope, need_rope, run_rope};
 const st_cpu_op st_cpu_op_power = {float_rows, need_rows, run_power};
 const st_cpu_op st_cpu_op_add = {supports_pair, need_rows, run_add};
 const st_cpu_op st_cpu_op_mul = {supports_pair, need_rows, run_mul};
+const st_cpu_op st_cpu_op_glu = {float_rows, need_rows, run_glu};
 const st_cpu_op st_cpu_op_scale = {float_rows, need_rows, run_scale};
 const st_cpu_op st_cpu_op_log10 = {float_rows, need_rows, run_log10};

@@ -31,8 +31,7 @@ static sotto_status emit_get_rows(st_gpu_builder *b, const sotto_tensor *node, s
 
 static bool supports_set_rows(const sotto_tensor *node)
 {
-    (void)node;
-    return true;
+    return sotto_dtype_block(node->src[0]->dtype) == 1;
 }
 
 static sotto_status emit_set_rows(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)

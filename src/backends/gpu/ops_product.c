@@ -73,8 +73,8 @@ static bool fits_grid(const sotto_tensor *node)
 
 static bool supports_linear(const sotto_tensor *node)
 {
-    return node->dtype == SOTTO_F32 && st_tensor_is_contiguous(node) && f32_rows(node->src[0]) &&
-           supports_right(node->src[1]) && (!node->src[2] || f32_rows(node->src[2])) &&
+    return node->params.act <= SOTTO_ACT_SILU && node->dtype == SOTTO_F32 && st_tensor_is_contiguous(node) &&
+           f32_rows(node->src[0]) && supports_right(node->src[1]) && (!node->src[2] || f32_rows(node->src[2])) &&
            (!node->src[3] || f32_rows(node->src[3])) && fits_grid(node);
 }
 

@@ -100,6 +100,11 @@ static sotto_status emit_top_k(st_gpu_builder *b, const sotto_tensor *node, sott
     return st_gpu_emit(b, ST_GPU_top_k, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
 }
 
+static bool supports_rope(const sotto_tensor *node)
+{
+    return node->params.f[2] == 1;
+}
+
 static sotto_status emit_rope(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
     const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), positions = st_gpu_operand_of(b, node->src[1]),
@@ -131,5 +136,5 @@ const st_gpu_op st_gpu_op_rms_norm = {always, emit_rms_norm, 0, true};
 const st_gpu_op st_gpu_op_softmax = {always, emit_softmax, 1, true};
 const st_gpu_op st_gpu_op_argmax = {always, emit_argmax, 0, false};
 const st_gpu_op st_gpu_op_top_k = {always, emit_top_k, 0, false};
-const st_gpu_op st_gpu_op_rope = {always, emit_rope, 1, true};
+const st_gpu_op st_gpu_op_rope = {supports_rope, emit_rope, 1, true};
 const st_gpu_op st_gpu_op_power = {always, emit_power, 0, false};

@@ -47,7 +47,7 @@ static bool supports_conv_2d(const sotto_tensor *node)
 {
     const sotto_tensor *w = node->src[1];
     st_gpu_layout l;
-    if (w->dim[1] > 65535 * TILE)
+    if (w->dim[1] > 65535 * TILE || node->params.act > SOTTO_ACT_SILU)
         return false;
     if (w->flags & ST_TENSOR_MATRIX)
         return !w->view_of && st_gpu_layout_of(w->dtype, w->dim[0], w->dim[1], &l);

@@ -136,14 +136,14 @@ static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_l
     sotto_tensor *k = sotto_set_rows(g, use(b, caches->self_k[i]), in->cell, part_of(b, h, 1));
     sotto_tensor *v = sotto_set_rows(g, use(b, caches->self_v[i]), in->cell, part_of(b, h, 2));
     h = sotto_cache_attention(g, heads(b, part_of(b, h, 0)), heads(b, k), heads(b, v), in->list, in->sequence, in->n_kv,
-                              attention_scale(b)); /* [n, D] */
+                              attention_scale(b), 0); /* [n, D] */
     x = linear(b, h, w->self.out_w, w->self.out_b, SOTTO_ACT_NONE, x);
 
     h = norm(b, x, w->cross.ln_w, w->cross.ln_b);
     h = linear(b, h, w->cross.q_w, w->cross.q_b, SOTTO_ACT_NONE, NULL); /* [n, D] */
     h = sotto_cache_attention(g, heads(b, h), heads_first(b, use(b, caches->cross_k[i])),
                               heads_first(b, use(b, caches->cross_v[i])), NULL, in->cross_base, in->cross_n,
-                              attention_scale(b));
+                              attention_scale(b), 0);
     x = linear(b, h, w->cross.out_w, w->cross.out_b, SOTTO_ACT_NONE, x);
     return mlp(b, x, &w->mlp);
 }

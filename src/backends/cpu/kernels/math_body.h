@@ -50,6 +50,13 @@ INL vf v_silu(vf x)
     return v_div(x, v_add(v_set1(1.0f), v_exp(v_sub(v_zero(), x))));
 }
 
+/* x / (1 + e^-2u) is x/2 (1 + tanh u); what x^3 overflows to is where the result is x or 0. */
+INL vf v_gelu_tanh(vf x)
+{
+    const vf inner = v_fma(v_mul(v_mul(x, x), v_set1(-0.0713548162726f)), x, v_mul(x, v_set1(-1.59576912161f)));
+    return v_div(x, v_add(v_set1(1.0f), v_exp(inner)));
+}
+
 INL vf v_relu(vf x)
 {
     return v_max(v_zero(), x); /* NaN stays NaN */
@@ -86,6 +93,22 @@ INL vf v_gelu(vf x)
     p = v_fma(p, s, v_set1(0.141363748f));
     /* the other factor is kept above -5 too: what is left of the second there would grow with x */
     return v_mul(v_max(v_set1(-5.0f), x), v_fma(p, u, v_set1(0.5f)));
+}
+
+INL vf activate(sotto_activation act, vf x)
+{
+    switch (act) {
+    case SOTTO_ACT_GELU:
+        return v_gelu(x);
+    case SOTTO_ACT_RELU:
+        return v_relu(x);
+    case SOTTO_ACT_SILU:
+        return v_silu(x);
+    case SOTTO_ACT_GELU_TANH:
+        return v_gelu_tanh(x);
+    default:
+        return x;
+    }
 }
 
 /* log10 of positive normal x: exponent + log of a mantissa in [sqrt(1/2), sqrt(2)). Denormals count as the smallest

@@ -124,6 +124,9 @@ static void finish_i8(const st_cpu_epilogue *e, const int32_t *acc, int tile_row
     case SOTTO_ACT_SILU:
         finish_i8_act(SOTTO_ACT_SILU, e, acc, tile_rows, rows, false, row, col, cols, scale, header);
         break;
+    case SOTTO_ACT_GELU_TANH:
+        finish_i8_act(SOTTO_ACT_GELU_TANH, e, acc, tile_rows, rows, false, row, col, cols, scale, header);
+        break;
     default:
         finish_i8_act(SOTTO_ACT_NONE, e, acc, tile_rows, rows, false, row, col, cols, scale, header);
     }

@@ -230,20 +230,6 @@ static void pack_row(const float *x, int64_t k, float *dst, int rows)
     }
 }
 
-INL vf activate(sotto_activation act, vf x)
-{
-    switch (act) {
-    case SOTTO_ACT_GELU:
-        return v_gelu(x);
-    case SOTTO_ACT_RELU:
-        return v_relu(x);
-    case SOTTO_ACT_SILU:
-        return v_silu(x);
-    default:
-        return x;
-    }
-}
-
 /* Adds the residual and stores n <= VL columns of a row. */
 INL void finish_store(const st_cpu_epilogue *e, vf x, int64_t row, int64_t col, int n)
 {
@@ -283,6 +269,9 @@ static void finish(const st_cpu_epilogue *e, const float *acc, int tile_rows, in
         break;
     case SOTTO_ACT_SILU:
         finish_act(SOTTO_ACT_SILU, e, acc, tile_rows, rows, row, col, cols);
+        break;
+    case SOTTO_ACT_GELU_TANH:
+        finish_act(SOTTO_ACT_GELU_TANH, e, acc, tile_rows, rows, row, col, cols);
         break;
     default:
         finish_act(SOTTO_ACT_NONE, e, acc, tile_rows, rows, row, col, cols);

@@ -51,6 +51,17 @@ static void mul(const float *a, const float *b, float *y, int64_t n)
     EACH(n) row_store(y + i, v_mul(row_load(a + i, m), row_load(b + i, m)), m);
 }
 
+/* y = act(a) * b */
+#define GLU(ACT)                                                                                   \
+    static void glu_##ACT(const float *a, const float *b, float *y, int64_t n)                     \
+    {                                                                                              \
+        EACH(n) row_store(y + i, v_mul(activate(ACT, row_load(a + i, m)), row_load(b + i, m)), m); \
+    }
+GLU(SOTTO_ACT_GELU)
+GLU(SOTTO_ACT_RELU)
+GLU(SOTTO_ACT_SILU)
+GLU(SOTTO_ACT_GELU_TANH)
+
 static void add1(const float *a, float b, float *y, int64_t n)
 {
     EACH(n) row_store(y + i, v_add(row_load(a + i, m), v_set1(b)), m);
@@ -176,12 +187,18 @@ static void from_bf16(const uint16_t *x, float *y, int64_t n)
 
 /* ---- attention of a few queries over listed cells ---- */
 
-typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16 } cell_type;
+typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16, CELL_Q8_0 } cell_type;
 
 INL vf cell_load(cell_type t, const char *row, int i, int n)
 {
     const uint16_t *h = (const uint16_t *)(const void *)row + i;
     const float *f = (const float *)(const void *)row + i;
+    if (t == CELL_Q8_0) { /* d is whole blocks: there are VL left */
+        const char *block = row + i / 32 * 34;
+        float d[VL];
+        v_store(d, v_load_f16_n((const uint16_t *)(const void *)block, 1));
+        return v_mul(v_load_i8(block + 2 + i % 32), v_set1(d[0]));
+    }
     if (t == CELL_F16)
         return n == VL ? v_load_f16(h) : v_load_f16_n(h, n);
     if (t == CELL_BF16)
@@ -205,9 +222,10 @@ INL void cell_prefetch(const st_cpu_cells *c, const char *base, size_t stride, i
         __builtin_prefetch(row + line);
 }
 
-INL int cell_bytes(cell_type t)
+/* Of n elements, whole blocks where there are blocks. */
+INL int cell_bytes(cell_type t, int n)
 {
-    return t == CELL_F32 ? 4 : 2;
+    return t == CELL_Q8_0 ? n / 32 * 34 : n * (t == CELL_F32 ? 4 : 2);
 }
 
 /* score[r][j] = q_r . k_cell for the cells [first, first + n): slices of 4 vectors of d, so that registers suffice */
@@ -215,7 +233,7 @@ INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first
 {
     for (int j = 0; j < n; j++) {
         const char *k = c->k + (size_t)cell_of(c, first + j) * c->k_stride;
-        cell_prefetch(c, c->k, c->k_stride, first + j, c->d * cell_bytes(t));
+        cell_prefetch(c, c->k, c->k_stride, first + j, cell_bytes(t, c->d));
         vf sum[4][2];
         UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = v_zero();
         int i = 0;
@@ -245,7 +263,7 @@ INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, int64_t first,
         v_mul(row_load(acc + r * c->d + i + v * VL, m), v_set1(rescale[r]));
     for (int j = 0; j < n; j++) {
         const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
-        cell_prefetch(c, c->v + i * cell_bytes(t), c->v_stride, first + j, nv * m * cell_bytes(t));
+        cell_prefetch(c, c->v + cell_bytes(t, i), c->v_stride, first + j, cell_bytes(t, nv * m));
         vf x[4];
         UNROLL for (int v = 0; v < nv; v++) x[v] = cell_load(t, row, i + v * VL, m);
         UNROLL for (int r = 0; r < rows; r++)
@@ -351,17 +369,24 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
 CELLS(cells_f32, CELL_F32)
 CELLS(cells_f16, CELL_F16)
 CELLS(cells_bf16, CELL_BF16)
+CELLS(cells_q8_0, CELL_Q8_0)
 
 void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
 {
     k->cells_f32 = cells_f32;
     k->cells_f16 = cells_f16;
     k->cells_bf16 = cells_bf16;
+    k->cells_q8_0 = cells_q8_0;
     k->layer_norm = layer_norm;
     k->rms_norm = rms_norm;
     k->softmax = softmax;
     k->add = add;
     k->mul = mul;
+    k->glu[SOTTO_ACT_NONE] = mul;
+    k->glu[SOTTO_ACT_GELU] = glu_SOTTO_ACT_GELU;
+    k->glu[SOTTO_ACT_RELU] = glu_SOTTO_ACT_RELU;
+    k->glu[SOTTO_ACT_SILU] = glu_SOTTO_ACT_SILU;
+    k->glu[SOTTO_ACT_GELU_TANH] = glu_SOTTO_ACT_GELU_TANH;
     k->add1 = add1;
     k->scale = scale;
     k->log10 = log10_floor;

@@ -217,6 +217,12 @@ INL void v_store_f16_n(uint16_t *p, vf v, int n)
         p[i] = st_f32_to_f16(v[i]);
 }
 
+INL vf v_load_i8(const void *p)
+{
+    const int8_t *x = p;
+    return (vf){x[0], x[1], x[2], x[3]};
+}
+
 /* The low 4 bits of each lane as a float. */
 INL vf vi_low4(vi x)
 {

@@ -181,6 +181,11 @@ INL vf v_load_bf16_n(const uint16_t *p, int n)
     return vi_as_float(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v_load_u16_n(p, n)), 16));
 }
 
+INL vf v_load_i8(const void *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+
 /* The low 4 bits of each lane as a float. */
 INL vf vi_low4(vi x)
 {

@@ -165,6 +165,11 @@ INL vf v_load_bf16_n(const uint16_t *p, int n)
     return vi_as_float(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(v_first(n), p)), 16));
 }
 
+INL vf v_load_i8(const void *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
 /* The low 4 bits of each lane as a float; the permutation ignores the bits above. */
 INL vf vi_low4(vi x)
 {

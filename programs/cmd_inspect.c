@@ -59,6 +59,8 @@ static void add_item(cli_text *t, const sotto_model_file *f, const sotto_meta *m
     case SOTTO_META_STRINGS:
         status = sotto_meta_string_at(f, m->key, i, &s, &n, NULL);
         break;
+    case SOTTO_META_NESTED:
+        break;
     }
     if (status != SOTTO_OK)
         cli_text_puts(t, "null");
@@ -74,6 +76,13 @@ static void add_value(cli_text *t, const sotto_model_file *f, const sotto_meta *
 {
     if (m->kind == SOTTO_META_INT || m->kind == SOTTO_META_FLOAT || m->kind == SOTTO_META_STRING) {
         add_item(t, f, m, 0, all);
+        return;
+    }
+    if (m->kind == SOTTO_META_NESTED) {
+        if (all)
+            cli_text_puts(t, "null");
+        else
+            cli_text_printf(t, "an array of %lld arrays", (long long)m->count);
         return;
     }
     cli_text_puts(t, "[");
@@ -97,7 +106,7 @@ static void add_shape(cli_text *t, const sotto_model_tensor *tensor)
 
 static const char *type_name(sotto_dtype dtype)
 {
-    const char *name = sotto_dtype_name(dtype);
+    const char *name = sotto_model_dtype_name(dtype);
     return name ? name : "?";
 }
 

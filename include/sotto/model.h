@@ -16,9 +16,20 @@ extern "C" {
 
 typedef struct sotto_model_file sotto_model_file;
 
-/* Maps the files; no tensor is read. Returns SOTTO_E_NOT_FOUND, SOTTO_E_IO, SOTTO_E_FORMAT, SOTTO_E_UNSUPPORTED or
+/* How the files are read; all zero is the ordinary way. */
+typedef struct sotto_model_file_options {
+    bool no_mmap; /* read whole files into memory instead of mapping them: for disks that may go away */
+    bool mlock;   /* keep the files' pages in memory; a warning in the log where the system's limits forbid it */
+    sotto_logger logger;
+} sotto_model_file_options;
+
+/* Maps the files; no tensor is read. A GGUF model in parts is opened by its first part, the others lie beside it. Returns SOTTO_E_NOT_FOUND, SOTTO_E_IO, SOTTO_E_FORMAT, SOTTO_E_UNSUPPORTED or
  * SOTTO_E_MEMORY with a sentence that names file and field. Files need not be trusted. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_file_open(const char *path, sotto_model_file **out, sotto_error *err);
+/* The same with options (NULL: the ordinary way). */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_file_open_with(const char *path,
+                                                                  const sotto_model_file_options *options,
+                                                                  sotto_model_file **out, sotto_error *err);
 /* From memory that the caller keeps until the file is freed: a ggml .bin, a GGUF or a single safetensors. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_file_open_memory(const void *data, size_t size, const char *name,
                                                                     sotto_model_file **out, sotto_error *err);
@@ -28,7 +39,7 @@ SOTTO_API const char *sotto_model_file_format(const sotto_model_file *file);
 
 typedef struct sotto_model_tensor {
     const char *name; /* valid as long as the file */
-    sotto_dtype dtype;
+    sotto_dtype dtype; /* GGUF files may hold others than the enumeration's: they are listed, but their values are not known */
     int n_dims;
     int64_t dim[SOTTO_MAX_DIMS]; /* innermost first */
     const void *data;            /* rows of dtype, in the file; valid as long as the file */
@@ -39,9 +50,14 @@ typedef struct sotto_model_tensor {
 SOTTO_API int64_t sotto_model_tensor_count(const sotto_model_file *file);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_get(const sotto_model_file *file, int64_t index,
                                                               sotto_model_tensor *out);
-/* SOTTO_E_NOT_FOUND when there is none of that name. */
+/* SOTTO_E_NOT_FOUND when there is none of that name, SOTTO_E_UNSUPPORTED when its type is not in the enumeration. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_find(const sotto_model_file *file, const char *name,
                                                                sotto_model_tensor *out);
+/* The same for a tensor that has to be there, with a sentence; a missing one is SOTTO_E_FORMAT. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_need(const sotto_model_file *file, const char *name,
+                                                               sotto_model_tensor *out, sotto_error *err);
+/* As sotto_dtype_name(), and also the names of types that only files have ("iq2_xxs"); NULL for any other number. */
+SOTTO_API const char *sotto_model_dtype_name(sotto_dtype dtype);
 /* Rows [row, row + n) of the tensor as f32 (row scales applied, block types expanded). out holds n * dim[0] floats. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_model_tensor_f32(const sotto_model_tensor *t, int64_t row, int64_t n,
                                                               float *out, sotto_error *err);
@@ -54,7 +70,8 @@ typedef enum sotto_meta_kind {
     SOTTO_META_STRING, /* bytes; not necessarily UTF-8 */
     SOTTO_META_INTS,
     SOTTO_META_FLOATS,
-    SOTTO_META_STRINGS
+    SOTTO_META_STRINGS,
+    SOTTO_META_NESTED /* an array of arrays: its values cannot be asked for */
 } sotto_meta_kind;
 
 typedef struct sotto_meta {

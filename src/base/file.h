@@ -15,6 +15,10 @@ typedef struct st_file_map {
 
 /* Read-only view of a regular file. Errors name the path and the reason (missing, a directory, no permission). */
 sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *err);
+/* The same with the whole file read into memory: no later change or loss of the file is seen. */
+sotto_status st_file_map_read(const char *path, st_file_map *out, sotto_error *err);
+/* Keep its pages in memory until it is closed. Where the system's limit forbids that, nothing changes and err says so. */
+sotto_status st_file_map_lock(const st_file_map *map, const char *path, sotto_error *err);
 void st_file_map_close(st_file_map *map);
 /* Tell the system that [offset, offset + size) is not needed for now; reading it again works and costs a page fault. */
 void st_file_map_release(const st_file_map *map, size_t offset, size_t size);

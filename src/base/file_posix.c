@@ -30,7 +30,7 @@ static sotto_status fail_errno(sotto_error *err, const char *path, const char *w
                    what, st_os_errno_text(code, reason, sizeof reason));
 }
 
-/* For file systems that cannot map. */
+/* Also for file systems that cannot map. */
 static sotto_status read_whole(int fd, const char *path, size_t size, st_file_map *out, sotto_error *err)
 {
     uint8_t *const data = st_alloc(size, 1);
@@ -53,7 +53,7 @@ static sotto_status read_whole(int fd, const char *path, size_t size, st_file_ma
     return SOTTO_OK;
 }
 
-static sotto_status map_fd(int fd, const char *path, st_file_map *out, sotto_error *err)
+static sotto_status map_fd(int fd, const char *path, bool copy, st_file_map *out, sotto_error *err)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
@@ -68,6 +68,8 @@ static sotto_status map_fd(int fd, const char *path, st_file_map *out, sotto_err
     const size_t size = (size_t)info.st_size;
     if (size == 0)
         return SOTTO_OK;
+    if (copy)
+        return read_whole(fd, path, size, out, err);
     void *const data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
         if (errno == ENOMEM)
@@ -79,22 +81,42 @@ static sotto_status map_fd(int fd, const char *path, st_file_map *out, sotto_err
     return SOTTO_OK;
 }
 
-sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *err)
+static sotto_status open_map(const char *path, bool copy, st_file_map *out, sotto_error *err)
 {
     *out = (st_file_map){0};
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe without a writer must not block */
     if (fd < 0)
         return fail_errno(err, path, "open", errno);
-    const sotto_status status = map_fd(fd, path, out, err);
+    const sotto_status status = map_fd(fd, path, copy, out, err);
     close(fd);
     return status;
 }
 
+sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *err)
+{
+    return open_map(path, false, out, err);
+}
+
+sotto_status st_file_map_read(const char *path, st_file_map *out, sotto_error *err)
+{
+    return open_map(path, true, out, err);
+}
+
+sotto_status st_file_map_lock(const st_file_map *map, const char *path, sotto_error *err)
+{
+    if (!map->data || mlock(map->data, map->size) == 0)
+        return SOTTO_OK;
+    char reason[128];
+    return st_fail(err, SOTTO_E_MEMORY, "%s: cannot keep %zu bytes in memory: %s (see `ulimit -l`)", path, map->size,
+                   st_os_errno_text(errno, reason, sizeof reason));
+}
+
 void st_file_map_close(st_file_map *map)
 {
-    if (map->impl)
+    if (map->impl) {
+        munlock(map->impl, map->size); /* memory that is freed may be given out again */
         st_free(map->impl);
-    else if (map->data)
+    } else if (map->data)
         munmap((void *)(uintptr_t)map->data, map->size);
     *map = (st_file_map){0};
 }

@@ -60,7 +60,29 @@ static st_path_kind kind_of(const wchar_t *wide)
                                                  : ST_PATH_FILE;
 }
 
-static sotto_status map_handle(HANDLE file, const char *path, st_file_map *out, sotto_error *err)
+static sotto_status read_whole(HANDLE file, const char *path, size_t size, st_file_map *out, sotto_error *err)
+{
+    uint8_t *const data = st_alloc(size, 1);
+    if (!data)
+        return st_fail_memory(err, size, path);
+    for (size_t at = 0; at < size;) {
+        const DWORD want = size - at < (1u << 30) ? (DWORD)(size - at) : 1u << 30;
+        DWORD got = 0;
+        const bool done = ReadFile(file, data + at, want, &got, NULL);
+        const DWORD code = GetLastError();
+        if (!done || got == 0) {
+            st_free(data);
+            if (!done)
+                return fail_windows(err, path, "read", code);
+            return st_fail(err, SOTTO_E_IO, "%s: ended after %zu of %zu bytes", path, at, size);
+        }
+        at += got;
+    }
+    *out = (st_file_map){.data = data, .size = size, .impl = data};
+    return SOTTO_OK;
+}
+
+static sotto_status map_handle(HANDLE file, const char *path, bool copy, st_file_map *out, sotto_error *err)
 {
     LARGE_INTEGER size;
     if (GetFileType(file) != FILE_TYPE_DISK)
@@ -72,6 +94,8 @@ static sotto_status map_handle(HANDLE file, const char *path, st_file_map *out, 
                        (uint64_t)size.QuadPart);
     if (size.QuadPart == 0)
         return SOTTO_OK;
+    if (copy)
+        return read_whole(file, path, (size_t)size.QuadPart, out, err);
     const HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
     if (!mapping)
         return fail_windows(err, path, "map", GetLastError());
@@ -84,7 +108,7 @@ static sotto_status map_handle(HANDLE file, const char *path, st_file_map *out, 
     return SOTTO_OK;
 }
 
-sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *err)
+static sotto_status open_map(const char *path, bool copy, st_file_map *out, sotto_error *err)
 {
     *out = (st_file_map){0};
     wchar_t *const wide = to_wide(path);
@@ -99,7 +123,7 @@ sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *e
         if (file == INVALID_HANDLE_VALUE) {
             status = fail_windows(err, path, "open", GetLastError());
         } else {
-            status = map_handle(file, path, out, err);
+            status = map_handle(file, path, copy, out, err);
             CloseHandle(file);
         }
     }
@@ -107,16 +131,42 @@ sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *e
     return status;
 }
 
+sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *err)
+{
+    return open_map(path, false, out, err);
+}
+
+sotto_status st_file_map_read(const char *path, st_file_map *out, sotto_error *err)
+{
+    return open_map(path, true, out, err);
+}
+
+sotto_status st_file_map_lock(const st_file_map *map, const char *path, sotto_error *err)
+{
+    SIZE_T least, most;
+    if (!map->data)
+        return SOTTO_OK;
+    /* what may be locked is bounded by the working set, which has to grow first */
+    if (GetProcessWorkingSetSize(GetCurrentProcess(), &least, &most))
+        SetProcessWorkingSetSize(GetCurrentProcess(), least + map->size, most + map->size);
+    if (VirtualLock((void *)(uintptr_t)map->data, map->size))
+        return SOTTO_OK;
+    return st_fail(err, SOTTO_E_MEMORY, "%s: cannot keep %zu bytes in memory (Windows error %lu)", path, map->size,
+                   (unsigned long)GetLastError());
+}
+
 void st_file_map_close(st_file_map *map)
 {
-    if (map->data)
+    if (map->impl)
+        st_free(map->impl);
+    else if (map->data)
         UnmapViewOfFile(map->data);
     *map = (st_file_map){0};
 }
 
 void st_file_map_release(const st_file_map *map, size_t offset, size_t size)
 {
-    if (!map->data || offset > map->size)
+    if (map->impl || !map->data || offset > map->size)
         return;
     if (size > map->size - offset)
         size = map->size - offset;

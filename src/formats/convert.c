@@ -208,7 +208,8 @@ static sotto_status plan_tensors(st_plan *plan, const sotto_dtype *wanted, sotto
         fallen += is_matrix(t) && wanted && p->dtype != *wanted;
         if (is_matrix(t) && !plan->options->requantize)
             ST_TRY(check_requantizing(t, p->dtype, err));
-        if (!st_tensor_bytes(p->dtype, t->n_dims, t->dim, &p->bytes))
+        p->bytes = st_tensor_bytes(t, p->dtype);
+        if (p->bytes == 0)
             return st_fail(err, SOTTO_E_FORMAT, "%.100s: cannot be written as %s", t->name, sotto_dtype_name(p->dtype));
     }
     if (fallen > 0)

@@ -215,7 +215,8 @@ static sotto_status add_parts(ct2 *c, const variable *v, int n_parts, const char
     sotto_model_tensor t = {.dtype = (sotto_dtype)types[v->type].dtype, .n_dims = v->rank};
     for (int i = 0; i < v->rank; i++)
         t.dim[v->rank - 1 - i] = i == 0 ? rows : v->dim[i];
-    if (!st_tensor_bytes(t.dtype, t.n_dims, t.dim, &t.bytes))
+    t.bytes = st_tensor_bytes(&t, t.dtype);
+    if (t.bytes == 0)
         return st_fail(err, SOTTO_E_FORMAT, "%s: a dimension is 0", v->name);
     const size_t bytes = t.bytes;
     for (int i = 0; i < n_parts; i++) {

@@ -1,6 +1,8 @@
-/* gguf.h: what reader and writer of GGUF share. */
+/* gguf.h: what readers and writer of GGUF share. */
 #ifndef SOTTO_SRC_FORMATS_GGUF_H
 #define SOTTO_SRC_FORMATS_GGUF_H
+
+#include "formats/model_file_impl.h"
 
 /* Types of metadata values. */
 enum {
@@ -19,5 +21,17 @@ enum {
     ST_GGUF_F64,
     ST_GGUF_TYPES
 };
+
+/* What one file of a model in parts says of itself; count is 0 in a model of one file. */
+typedef struct st_gguf_split {
+    int64_t no, count;
+    int64_t tensors; /* of all parts together; -1 when the file does not say */
+} st_gguf_split;
+
+/* One file: adds its tensors, and its metadata too if asked to. */
+sotto_status st_gguf_read(sotto_model_file *file, const uint8_t *data, size_t size, bool with_metadata,
+                          st_gguf_split *split, sotto_error *err);
+/* The other parts of a model whose first file is read. */
+sotto_status st_gguf_read_parts(sotto_model_file *file, const st_gguf_split *first, sotto_error *err);
 
 #endif

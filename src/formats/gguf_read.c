@@ -1,4 +1,4 @@
-/* gguf_read.c: GGUF versions 2 and 3, of any architecture. */
+/* gguf_read.c: one file of GGUF version 2 or 3, of any architecture. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,14 +6,14 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "formats/gguf.h"
-#include "formats/model_file_impl.h"
 
-enum { MAX_KEY = 65535, MAX_NAME = 1024 };
+enum { MAX_KEY = 65535, MAX_NAME = 1024, MAX_NESTING = 8 };
 
 typedef struct gguf {
     sotto_model_file *file;
     st_bytes b;
     size_t alignment;
+    st_gguf_split split;
     sotto_error *err;
 } gguf;
 
@@ -100,50 +100,84 @@ static const struct {
     int64_t (*whole)(st_bytes *b);
     double (*real)(st_bytes *b);
 } values[ST_GGUF_TYPES] = {
+    /* bytes: of a text and of an array the least that one takes */
     [ST_GGUF_U8] = {1, take_u8, NULL},   [ST_GGUF_I8] = {1, take_i8, NULL},     [ST_GGUF_U16] = {2, take_u16, NULL},
     [ST_GGUF_I16] = {2, take_i16, NULL}, [ST_GGUF_U32] = {4, take_u32, NULL},   [ST_GGUF_I32] = {4, take_i32, NULL},
     [ST_GGUF_F32] = {4, NULL, take_f32}, [ST_GGUF_BOOL] = {1, take_bool, NULL}, [ST_GGUF_STRING] = {8, NULL, NULL},
     [ST_GGUF_U64] = {8, take_i64, NULL}, [ST_GGUF_I64] = {8, take_i64, NULL},   [ST_GGUF_F64] = {8, NULL, take_f64},
+    [ST_GGUF_ARRAY] = {12, NULL, NULL},
 };
 
 static sotto_status check_type(const gguf *g, const char *key, uint32_t type)
 {
     if (g->b.failed)
         return cut_short(g, key);
-    if (type == ST_GGUF_ARRAY)
-        return st_fail(g->err, SOTTO_E_UNSUPPORTED, "%.100s: an array of arrays", key);
     if (type >= ST_GGUF_TYPES)
         return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: value type %u, expected 0 to %d", key, (unsigned)type,
                        (int)ST_GGUF_TYPES - 1);
     return SOTTO_OK;
 }
 
-static sotto_status read_array(gguf *g, const char *key, st_meta_entry *e)
+/* Type and number of an array's elements, of which the rest of the file has room for the least that they take. */
+static sotto_status array_head(gguf *g, const char *key, uint32_t *type, int64_t *n)
 {
-    const uint32_t type = st_bytes_u32(&g->b);
-    ST_TRY(check_type(g, key, type));
-    const uint64_t n = st_bytes_u64(&g->b);
+    *type = st_bytes_u32(&g->b);
+    ST_TRY(check_type(g, key, *type));
+    const uint64_t count = st_bytes_u64(&g->b);
     if (g->b.failed)
         return cut_short(g, key);
-    if (n > st_bytes_left(&g->b) / values[type].bytes)
+    if (count > st_bytes_left(&g->b) / values[*type].bytes)
         return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: %llu elements, but only %zu bytes are left", key,
-                       (unsigned long long)n, st_bytes_left(&g->b));
-    e->about.count = (int64_t)n;
+                       (unsigned long long)count, st_bytes_left(&g->b));
+    *n = (int64_t)count;
+    return SOTTO_OK;
+}
+
+static sotto_status skip_array(gguf *g, const char *key, int depth)
+{
+    uint32_t type;
+    int64_t n;
+    ST_TRY(array_head(g, key, &type, &n));
+    if (type == ST_GGUF_ARRAY && depth == MAX_NESTING)
+        return st_fail(g->err, SOTTO_E_UNSUPPORTED, "%.100s: arrays in arrays, more than %d deep", key,
+                       (int)MAX_NESTING);
+    if (type != ST_GGUF_ARRAY && type != ST_GGUF_STRING) {
+        st_bytes_seek(&g->b, g->b.at + (size_t)n * values[type].bytes);
+        return SOTTO_OK;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        st_text text;
+        ST_TRY(type == ST_GGUF_ARRAY ? skip_array(g, key, depth + 1) : take_text(g, key, &text));
+    }
+    return SOTTO_OK;
+}
+
+static sotto_status read_array(gguf *g, const char *key, st_meta_entry *e)
+{
+    uint32_t type;
+    const size_t start = g->b.at;
+    ST_TRY(array_head(g, key, &type, &e->about.count));
+    const int64_t n = e->about.count;
+    if (type == ST_GGUF_ARRAY) {
+        e->about.kind = SOTTO_META_NESTED;
+        st_bytes_seek(&g->b, start);
+        return skip_array(g, key, 1);
+    }
     if (type == ST_GGUF_STRING) {
-        st_text *texts = st_model_array(g->file, e->about.count, sizeof *texts, key, g->err);
-        for (int64_t i = 0; texts && i < e->about.count; i++)
+        st_text *texts = st_model_array(g->file, n, sizeof *texts, key, g->err);
+        for (int64_t i = 0; texts && i < n; i++)
             ST_TRY(take_text(g, key, &texts[i]));
         e->about.kind = SOTTO_META_STRINGS;
         e->value.texts = texts;
     } else if (values[type].real) {
-        float *floats = st_model_array(g->file, e->about.count, sizeof *floats, key, g->err);
-        for (int64_t i = 0; floats && i < e->about.count; i++)
+        float *floats = st_model_array(g->file, n, sizeof *floats, key, g->err);
+        for (int64_t i = 0; floats && i < n; i++)
             floats[i] = (float)values[type].real(&g->b);
         e->about.kind = SOTTO_META_FLOATS;
         e->value.floats = floats;
     } else {
-        int64_t *ints = st_model_array(g->file, e->about.count, sizeof *ints, key, g->err);
-        for (int64_t i = 0; ints && i < e->about.count; i++)
+        int64_t *ints = st_model_array(g->file, n, sizeof *ints, key, g->err);
+        for (int64_t i = 0; ints && i < n; i++)
             ints[i] = values[type].whole(&g->b);
         e->about.kind = SOTTO_META_INTS;
         e->value.ints = ints;
@@ -160,31 +194,58 @@ static sotto_status read_alignment(gguf *g, uint32_t type, const st_meta_entry *
     return SOTTO_OK;
 }
 
-static sotto_status read_pair(gguf *g)
+static sotto_status read_split(gguf *g, const char *key, const st_meta_entry *e)
+{
+    const struct {
+        const char *key;
+        int64_t least, most, *to;
+    } numbers[] = {
+        {"split.no", 0, UINT16_MAX, &g->split.no},
+        {"split.count", 0, UINT16_MAX, &g->split.count},
+        {"split.tensors.count", 0, INT64_MAX, &g->split.tensors},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(key, numbers[i].key) != 0)
+            continue;
+        if (e->about.kind != SOTTO_META_INT || e->value.i < numbers[i].least || e->value.i > numbers[i].most)
+            return st_fail(g->err, SOTTO_E_FORMAT, "%s: expected a whole number of %lld to %lld", key,
+                           (long long)numbers[i].least, (long long)numbers[i].most);
+        *numbers[i].to = e->value.i;
+    }
+    return SOTTO_OK;
+}
+
+static sotto_status read_value(gguf *g, const char *key, uint32_t type, st_meta_entry *e)
+{
+    ST_TRY(check_type(g, key, type));
+    if (type == ST_GGUF_ARRAY)
+        return read_array(g, key, e);
+    if (type == ST_GGUF_STRING) {
+        e->about.kind = SOTTO_META_STRING;
+        return take_text(g, key, &e->value.text);
+    }
+    if (values[type].real) {
+        e->about.kind = SOTTO_META_FLOAT;
+        e->value.f = values[type].real(&g->b);
+    } else {
+        e->value.i = values[type].whole(&g->b);
+    }
+    return g->b.failed ? cut_short(g, key) : SOTTO_OK;
+}
+
+static sotto_status read_pair(gguf *g, bool keep)
 {
     const char *key;
     ST_TRY(take_name(g, "a key", MAX_KEY, &key));
+    const size_t start = g->b.at;
     const uint32_t type = st_bytes_u32(&g->b);
-    st_meta_entry e = {{key, SOTTO_META_INT, 1}, {0}};
-    if (type == ST_GGUF_ARRAY && !g->b.failed) {
-        ST_TRY(read_array(g, key, &e));
-    } else {
-        ST_TRY(check_type(g, key, type));
-        if (type == ST_GGUF_STRING) {
-            e.about.kind = SOTTO_META_STRING;
-            ST_TRY(take_text(g, key, &e.value.text));
-        } else if (values[type].real) {
-            e.about.kind = SOTTO_META_FLOAT;
-            e.value.f = values[type].real(&g->b);
-        } else {
-            e.value.i = values[type].whole(&g->b);
-        }
-    }
-    if (g->b.failed)
-        return cut_short(g, key);
+    st_meta_entry e = {.about = {key, SOTTO_META_INT, 1}};
+    ST_TRY(read_value(g, key, type, &e));
+    e.raw = (st_text){(const char *)g->b.data + start, g->b.at - start};
     if (strcmp(key, "general.alignment") == 0)
         ST_TRY(read_alignment(g, type, &e));
-    return st_model_put(g->file, key, &e, g->err);
+    ST_TRY(read_split(g, key, &e));
+    return keep ? st_model_put(g->file, key, &e, g->err) : SOTTO_OK;
 }
 
 /* ---- tensors ---- */
@@ -210,7 +271,7 @@ static sotto_status read_info(gguf *g, extent *where)
     if (g->b.failed)
         return cut_short(g, t.name);
     where->name = t.name;
-    ST_TRY(st_check_tensor(&t, &t.bytes, g->err));
+    ST_TRY(st_check_listed(&t, &t.bytes, g->err));
     where->end = t.bytes; /* of the data; made an end when the data's start is known */
     return st_model_add_tensor(g->file, &t, g->err);
 }
@@ -221,7 +282,8 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static sotto_status place_tensors(gguf *g, extent *where, int64_t n)
+/* `first`: the file's first among all tensors of the model. */
+static sotto_status place_tensors(gguf *g, int64_t first, extent *where, int64_t n)
 {
     if (n == 0)
         return SOTTO_OK;
@@ -230,7 +292,7 @@ static sotto_status place_tensors(gguf *g, extent *where, int64_t n)
         return st_fail(g->err, SOTTO_E_FORMAT, "ends before the tensors, after %zu bytes", g->b.size);
     const size_t left = g->b.size - start;
     for (int64_t i = 0; i < n; i++) {
-        sotto_model_tensor *t = &g->file->tensors[i];
+        sotto_model_tensor *t = &g->file->tensors[first + i];
         if (where[i].start % g->alignment != 0)
             return st_fail(g->err, SOTTO_E_FORMAT, "%.100s: offset %llu is no multiple of general.alignment, %zu",
                            t->name, (unsigned long long)where[i].start, g->alignment);
@@ -267,23 +329,33 @@ static sotto_status read_header(gguf *g, uint64_t *n_tensors, uint64_t *n_pairs)
     return SOTTO_OK;
 }
 
-static sotto_status open_gguf(sotto_model_file *file, const uint8_t *data, size_t size, sotto_error *err)
+sotto_status st_gguf_read(sotto_model_file *file, const uint8_t *data, size_t size, bool with_metadata,
+                          st_gguf_split *split, sotto_error *err)
 {
-    gguf g = {file, st_bytes_over(data, size), 32, err};
+    gguf g = {file, st_bytes_over(data, size), 32, {0, 0, -1}, err};
     uint64_t n_tensors = 0, n_pairs = 0;
     ST_TRY(read_header(&g, &n_tensors, &n_pairs));
     for (uint64_t i = 0; i < n_pairs; i++)
-        ST_TRY(read_pair(&g));
+        ST_TRY(read_pair(&g, with_metadata));
     extent *where = st_alloc((size_t)n_tensors, sizeof *where);
     if (!where)
         return st_fail_memory(err, n_tensors * sizeof *where, "the list of tensors");
+    const int64_t first = file->n_tensors;
     sotto_status status = SOTTO_OK;
     for (uint64_t i = 0; i < n_tensors && status == SOTTO_OK; i++)
         status = read_info(&g, &where[i]);
     if (status == SOTTO_OK)
-        status = place_tensors(&g, where, (int64_t)n_tensors);
+        status = place_tensors(&g, first, where, (int64_t)n_tensors);
     st_free(where);
+    *split = g.split;
     return status;
+}
+
+static sotto_status open_gguf(sotto_model_file *file, const uint8_t *data, size_t size, sotto_error *err)
+{
+    st_gguf_split split = {0, 0, -1};
+    ST_TRY(st_gguf_read(file, data, size, true, &split, err));
+    return split.count > 1 ? st_gguf_read_parts(file, &split, err) : SOTTO_OK;
 }
 
 const st_reader st_reader_gguf = {"gguf", probe, open_gguf, NULL};

@@ -6,14 +6,15 @@
 
 enum { ALIGNMENT = 32, BLOCK_VERSION = 2 };
 
-static const char *const own_keys[] = {"general.alignment", "general.file_type", "general.quantization_version",
-                                       "whisper.mel_filters"};
-enum { N_OWN = sizeof own_keys / sizeof *own_keys };
+/* What describes the source's files. */
+static const char *const dropped[] = {"general.alignment",   "general.file_type", "general.quantization_version",
+                                      "whisper.mel_filters", "split.no",          "split.count",
+                                      "split.tensors.count"};
 
-static bool is_own(const char *key)
+static bool is_dropped(const char *key)
 {
-    for (int i = 0; i < N_OWN; i++)
-        if (strcmp(own_keys[i], key) == 0)
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        if (strcmp(dropped[i], key) == 0)
             return true;
     return false;
 }
@@ -95,18 +96,38 @@ static void (*const put_kind[])(st_out *o, const st_meta_entry *e) = {
     [SOTTO_META_INTS] = put_ints, [SOTTO_META_FLOATS] = put_float_array, [SOTTO_META_STRINGS] = put_strings,
 };
 
+/* Values of another GGUF file keep their types: its programs insist on them. */
+static void put_raw(st_out *o, const st_meta_entry *e)
+{
+    put_text(o, e->about.key, strlen(e->about.key));
+    st_out_bytes(o, e->raw.data, e->raw.n);
+}
+
+static void put_number(st_out *o, const char *key, uint32_t value)
+{
+    put_key(o, key, ST_GGUF_U32);
+    st_out_number(o, value, 4);
+}
+
+enum { N_OWN = 3 };
+
 static void put_metadata(const st_plan *plan, st_out *o)
 {
-    for (int64_t i = 0; i < plan->file->n_meta; i++)
-        if (!is_own(plan->file->meta[i].about.key))
-            put_kind[plan->file->meta[i].about.kind](o, &plan->file->meta[i]);
-    const int ftype = st_ftype(plan->main);
-    const uint32_t numbers[] = {ALIGNMENT, ftype < 0 ? 0 : (uint32_t)ftype, BLOCK_VERSION};
-    for (int i = 0; i < 3; i++) {
-        put_key(o, own_keys[i], ST_GGUF_U32);
-        st_out_number(o, numbers[i], 4);
+    for (int64_t i = 0; i < plan->file->n_meta; i++) {
+        const st_meta_entry *e = &plan->file->meta[i];
+        if (is_dropped(e->about.key))
+            continue;
+        if (e->raw.n > 0)
+            put_raw(o, e);
+        else
+            put_kind[e->about.kind](o, e);
     }
-    put_floats(o, own_keys[3], plan->filters, plan->n_filters);
+    const int ftype = st_ftype(plan->main);
+    put_number(o, "general.file_type", ftype < 0 ? 0 : (uint32_t)ftype);
+    put_number(o, "general.quantization_version", BLOCK_VERSION);
+    put_number(o, "general.alignment", ALIGNMENT);
+    if (plan->n_filters > 0)
+        put_floats(o, "whisper.mel_filters", plan->filters, plan->n_filters);
 }
 
 static size_t padding(uint64_t at)
@@ -116,9 +137,9 @@ static size_t padding(uint64_t at)
 
 sotto_status st_write_gguf(const st_plan *plan, st_out *o)
 {
-    uint64_t n_keys = N_OWN;
+    uint64_t n_keys = N_OWN + (plan->n_filters > 0);
     for (int64_t i = 0; i < plan->file->n_meta; i++)
-        n_keys += !is_own(plan->file->meta[i].about.key);
+        n_keys += !is_dropped(plan->file->meta[i].about.key);
     st_out_bytes(o, "GGUF", 4);
     st_out_number(o, 3, 4);
     st_out_number(o, (uint64_t)plan->n, 8);

@@ -5,31 +5,47 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "formats/file_types.h"
 #include "formats/model_file_impl.h"
 #include "formats/sniff.h"
 #include "sotto/quant.h"
 
 /* ---- filling ---- */
 
-bool st_tensor_bytes(sotto_dtype dtype, int n_dims, const int64_t *dim, size_t *bytes)
+/* Bytes of a tensor whose blocks of `block` elements take `block_bytes` each; 0 when it cannot be. */
+static size_t size_of(const sotto_model_tensor *t, int64_t block, size_t block_bytes)
 {
-    if (n_dims < 0 || n_dims > SOTTO_MAX_DIMS || sotto_dtype_block(dtype) == 0)
-        return false;
-    const int64_t width = n_dims > 0 ? dim[0] : 1;
-    size_t total = width < 1 ? 0 : sotto_dtype_row_bytes(dtype, width);
-    for (int i = 1; i < n_dims; i++)
-        if (dim[i] < 1 || (uint64_t)dim[i] > SIZE_MAX || !st_mul_size(total, (size_t)dim[i], &total))
-            return false;
-    *bytes = total;
-    return total > 0;
+    if (t->n_dims < 0 || t->n_dims > SOTTO_MAX_DIMS || block == 0)
+        return 0;
+    const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
+    size_t total;
+    if (width < 1 || width % block != 0 || (uint64_t)width > SIZE_MAX ||
+        !st_mul_size((size_t)(width / block), block_bytes, &total))
+        return 0;
+    for (int i = 1; i < t->n_dims; i++)
+        if (t->dim[i] < 1 || (uint64_t)t->dim[i] > SIZE_MAX || !st_mul_size(total, (size_t)t->dim[i], &total))
+            return 0;
+    return total;
 }
 
-sotto_status st_check_tensor(const sotto_model_tensor *t, size_t *bytes, sotto_error *err)
+size_t st_tensor_bytes(const sotto_model_tensor *t, sotto_dtype dtype)
 {
-    const int64_t block = sotto_dtype_block(t->dtype);
-    if (block == 0)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: element type %d is not supported", t->name, (int)t->dtype);
-    if (st_tensor_bytes(t->dtype, t->n_dims, t->dim, bytes))
+    return size_of(t, sotto_dtype_block(dtype), sotto_dtype_bytes(dtype));
+}
+
+static sotto_status fail_type(const sotto_model_tensor *t, sotto_error *err)
+{
+    const char *name = sotto_model_dtype_name(t->dtype);
+    if (name)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: elements of type %s are not supported", t->name, name);
+    return st_fail(err, SOTTO_E_UNSUPPORTED, "%.100s: element type %d is not known", t->name, (int)t->dtype);
+}
+
+static sotto_status check_size(const sotto_model_tensor *t, int64_t block, size_t block_bytes, size_t *bytes,
+                               sotto_error *err)
+{
+    *bytes = size_of(t, block, block_bytes);
+    if (*bytes > 0)
         return SOTTO_OK;
     for (int i = 0; i < t->n_dims; i++)
         if (t->dim[i] < 1)
@@ -38,8 +54,20 @@ sotto_status st_check_tensor(const sotto_model_tensor *t, size_t *bytes, sotto_e
     const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
     if (width % block != 0)
         return st_fail(err, SOTTO_E_FORMAT, "%.100s: rows of %lld elements, expected a multiple of %lld for %s",
-                       t->name, (long long)width, (long long)block, sotto_dtype_name(t->dtype));
+                       t->name, (long long)width, (long long)block, sotto_model_dtype_name(t->dtype));
     return st_fail(err, SOTTO_E_FORMAT, "%.100s: its dimensions are too large", t->name);
+}
+
+sotto_status st_check_tensor(const sotto_model_tensor *t, size_t *bytes, sotto_error *err)
+{
+    const int64_t block = sotto_dtype_block(t->dtype);
+    return block ? check_size(t, block, sotto_dtype_bytes(t->dtype), bytes, err) : fail_type(t, err);
+}
+
+sotto_status st_check_listed(const sotto_model_tensor *t, size_t *bytes, sotto_error *err)
+{
+    const st_file_type *type = st_file_type_of((int)t->dtype);
+    return type ? check_size(t, type->block, type->bytes, bytes, err) : st_check_tensor(t, bytes, err);
 }
 
 void *st_model_array(sotto_model_file *file, int64_t n, size_t element, const char *what, sotto_error *err)
@@ -85,31 +113,35 @@ sotto_status st_model_put(sotto_model_file *file, const char *key, const st_meta
 
 sotto_status st_model_put_int(sotto_model_file *file, const char *key, int64_t value, sotto_error *err)
 {
-    return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_INT, 1}, {.i = value}}, err);
+    return st_model_put(file, key, &(st_meta_entry){.about = {NULL, SOTTO_META_INT, 1}, .value = {.i = value}}, err);
 }
 
 sotto_status st_model_put_text(sotto_model_file *file, const char *key, const char *value, sotto_error *err)
 {
-    return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_STRING, 1}, {.text = {value, strlen(value)}}},
-                        err);
+    return st_model_put(
+        file, key, &(st_meta_entry){.about = {NULL, SOTTO_META_STRING, 1}, .value = {.text = {value, strlen(value)}}},
+        err);
 }
 
 sotto_status st_model_put_ints(sotto_model_file *file, const char *key, const int64_t *values, int64_t n,
                                sotto_error *err)
 {
-    return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_INTS, n}, {.ints = values}}, err);
+    return st_model_put(file, key, &(st_meta_entry){.about = {NULL, SOTTO_META_INTS, n}, .value = {.ints = values}},
+                        err);
 }
 
 sotto_status st_model_put_floats(sotto_model_file *file, const char *key, const float *values, int64_t n,
                                  sotto_error *err)
 {
-    return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_FLOATS, n}, {.floats = values}}, err);
+    return st_model_put(file, key, &(st_meta_entry){.about = {NULL, SOTTO_META_FLOATS, n}, .value = {.floats = values}},
+                        err);
 }
 
 sotto_status st_model_put_texts(sotto_model_file *file, const char *key, const st_text *values, int64_t n,
                                 sotto_error *err)
 {
-    return st_model_put(file, key, &(st_meta_entry){{NULL, SOTTO_META_STRINGS, n}, {.texts = values}}, err);
+    return st_model_put(file, key, &(st_meta_entry){.about = {NULL, SOTTO_META_STRINGS, n}, .value = {.texts = values}},
+                        err);
 }
 
 /* ---- files ---- */
@@ -122,7 +154,10 @@ sotto_status st_model_map(sotto_model_file *file, const char *path, const uint8_
     part->path = st_arena_strdup(file->arena, path, strlen(path));
     if (!part->path)
         return st_fail_memory(err, strlen(path) + 1, "the path of a model");
-    ST_TRY(st_file_map_open(path, &part->map, err));
+    ST_TRY(file->options.no_mmap ? st_file_map_read(path, &part->map, err) : st_file_map_open(path, &part->map, err));
+    sotto_error reason;
+    if (file->options.mlock && st_file_map_lock(&part->map, path, &reason) != SOTTO_OK)
+        st_log(&file->options.logger, SOTTO_LOG_WARNING, "%s", reason.text);
     file->n_parts++;
     *data = part->map.data;
     *size = part->map.size;
@@ -245,11 +280,19 @@ static sotto_status create(const char *path, sotto_model_file **out, sotto_error
 
 sotto_status sotto_model_file_open(const char *path, sotto_model_file **out, sotto_error *err)
 {
+    return sotto_model_file_open_with(path, NULL, out, err);
+}
+
+sotto_status sotto_model_file_open_with(const char *path, const sotto_model_file_options *options,
+                                        sotto_model_file **out, sotto_error *err)
+{
     if (!out || !path)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_model_file_open: %s is NULL", out ? "path" : "out");
     *out = NULL;
     sotto_model_file *file;
     ST_TRY(create(path, &file, err));
+    if (options)
+        file->options = *options;
     const sotto_status status = open_path(file, path, err);
     if (status != SOTTO_OK) {
         sotto_model_file_free(file);
@@ -332,7 +375,18 @@ sotto_status sotto_model_tensor_find(const sotto_model_file *file, const char *n
     if (i < 0)
         return SOTTO_E_NOT_FOUND;
     *out = file->tensors[i];
-    return SOTTO_OK;
+    return sotto_dtype_block(out->dtype) ? SOTTO_OK : SOTTO_E_UNSUPPORTED;
+}
+
+sotto_status sotto_model_tensor_need(const sotto_model_file *file, const char *name, sotto_model_tensor *out,
+                                     sotto_error *err)
+{
+    const sotto_status status = sotto_model_tensor_find(file, name, out);
+    if (status == SOTTO_E_ARGUMENT)
+        return st_fail(err, status, "sotto_model_tensor_need: an argument is NULL");
+    if (status == SOTTO_E_NOT_FOUND)
+        return st_fail(err, SOTTO_E_FORMAT, "%.100s: missing; is the file complete?", name);
+    return status == SOTTO_OK ? status : fail_type(out, err);
 }
 
 sotto_status sotto_model_tensor_f32(const sotto_model_tensor *t, int64_t row, int64_t n, float *out, sotto_error *err)
@@ -348,7 +402,7 @@ sotto_status sotto_model_tensor_f32(const sotto_model_tensor *t, int64_t row, in
     const int64_t width = t->n_dims > 0 ? t->dim[0] : 1;
     const size_t row_bytes = sotto_dtype_row_bytes(t->dtype, width);
     if (!sotto_row_to_f32(t->dtype, (const uint8_t *)t->data + (size_t)row * row_bytes, out, n * width))
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: elements of type %d have no values", t->name, (int)t->dtype);
+        return fail_type(t, err);
     if (t->row_scale)
         for (int64_t r = 0; r < n; r++)
             for (int64_t i = 0; i < width; i++)
@@ -358,7 +412,7 @@ sotto_status sotto_model_tensor_f32(const sotto_model_tensor *t, int64_t row, in
 
 void sotto_model_tensor_release(const sotto_model_file *file, const sotto_model_tensor *t)
 {
-    if (!file || !t)
+    if (!file || !t || file->options.mlock)
         return;
     const uintptr_t at = (uintptr_t)t->data;
     for (int64_t i = 0; i < file->n_parts; i++) {
@@ -387,8 +441,9 @@ sotto_status sotto_meta_get(const sotto_model_file *file, int64_t index, sotto_m
 static sotto_status find_meta(const sotto_model_file *f, const char *key, sotto_meta_kind kind,
                               const st_meta_entry **out, sotto_error *err)
 {
-    static const char *const kinds[] = {"a whole number",      "a number",         "a text", "whole numbers",
-                                        "an array of numbers", "an array of texts"};
+    static const char *const kinds[] = {
+        "a whole number",    "a number",          "a text", "whole numbers", "an array of numbers",
+        "an array of texts", "an array of arrays"};
     if (!f || !key)
         return st_fail(err, SOTTO_E_ARGUMENT, "metadata: the %s is NULL", f ? "key" : "file");
     const int64_t i = find_name(f->by_key, f->n_meta, key);

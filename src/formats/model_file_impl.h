@@ -24,6 +24,7 @@ typedef struct st_meta_entry {
         const float *floats;
         const st_text *texts;
     } value;
+    st_text raw; /* type and value as a GGUF file has them, for copying; empty from other formats */
 } st_meta_entry;
 
 typedef struct st_name_index {
@@ -38,6 +39,7 @@ typedef struct st_model_part {
 
 struct sotto_model_file {
     st_arena *arena;
+    sotto_model_file_options options;
     const char *format;
     const char *path;     /* as the caller gave it */
     const char *folder;   /* where the files beside the weights are; NULL for a file in memory */
@@ -79,11 +81,13 @@ sotto_status st_model_has_sibling(sotto_model_file *file, const char *name, bool
 
 /* ---- filling ---- */
 
-/* Bytes of a tensor of the type and shape; false for an unknown type, more than SOTTO_MAX_DIMS dimensions, a dimension
+/* Bytes of a tensor of t's shape in the type; 0 for an unknown type, more than SOTTO_MAX_DIMS dimensions, a dimension
  * below 1, a width that is no whole number of blocks, or a size beyond size_t. */
-bool st_tensor_bytes(sotto_dtype dtype, int n_dims, const int64_t *dim, size_t *bytes);
+size_t st_tensor_bytes(const sotto_model_tensor *t, sotto_dtype dtype);
 /* The same from t->dtype, n_dims and dim, with a sentence that names t->name. */
 sotto_status st_check_tensor(const sotto_model_tensor *t, size_t *bytes, sotto_error *err);
+/* The same, where types of formats/file_types.h are fine too. */
+sotto_status st_check_listed(const sotto_model_tensor *t, size_t *bytes, sotto_error *err);
 /* t->name is copied; everything else is taken as it is: data must hold t->bytes. */
 sotto_status st_model_add_tensor(sotto_model_file *file, const sotto_model_tensor *t, sotto_error *err);
 /* Arrays and texts must live in the file or its arena; keys are copied. */

@@ -25,9 +25,7 @@ static const char *const in_decoder_layer[] = {
 static sotto_status need(const sotto_model_file *file, const char *name, sotto_error *err)
 {
     sotto_model_tensor t;
-    if (sotto_model_tensor_find(file, name, &t) == SOTTO_OK)
-        return SOTTO_OK;
-    return st_fail(err, SOTTO_E_FORMAT, "%s: missing; is the file complete?", name);
+    return sotto_model_tensor_need(file, name, &t, err);
 }
 
 static sotto_status need_in_layer(const sotto_model_file *file, const char *side, int64_t layer,

@@ -21,8 +21,7 @@ typedef struct loader {
 static sotto_status find(const loader *l, const char *name, int n_dims, const int64_t *dim, sotto_model_tensor *t,
                          sotto_error *err)
 {
-    if (sotto_model_tensor_find(l->file, name, t) != SOTTO_OK)
-        return st_fail(err, SOTTO_E_FORMAT, "%s: missing", name);
+    ST_TRY(sotto_model_tensor_need(l->file, name, t, err));
     if (t->n_dims != n_dims)
         return st_fail(err, SOTTO_E_FORMAT, "%s: %d dimensions, expected %d", name, t->n_dims, n_dims);
     for (int a = 0; a < n_dims; a++)

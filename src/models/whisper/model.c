@@ -210,8 +210,7 @@ static bool key_bias(const char *name)
 static sotto_status find_part(const loader *l, const weight *w, int i, sotto_model_tensor *t, sotto_error *err)
 {
     const char *name = w->part[i];
-    if (sotto_model_tensor_find(l->file, name, t) != SOTTO_OK)
-        return st_fail(err, SOTTO_E_FORMAT, "%s: missing", name);
+    ST_TRY(sotto_model_tensor_need(l->file, name, t, err));
     int64_t want[SOTTO_MAX_DIMS] = {w->n, w->rows, 1, 1};
     if (w->kind == WEIGHT_CONV) {
         want[0] = 3;

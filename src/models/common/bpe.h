@@ -5,17 +5,13 @@
 #ifndef SOTTO_SRC_MODELS_COMMON_BPE_H
 #define SOTTO_SRC_MODELS_COMMON_BPE_H
 
+#include "models/common/tok_split.h"
 #include "sotto/base.h"
 
 typedef struct st_bpe st_bpe;
 
-/* White space of Rust's and Python's `regex`, without the brackets. PCRE2's own \s has U+180E besides. */
-#define ST_BPE_SPACE \
-    "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 /* How GPT-2's tokenizer cuts a text into pieces. */
-#define ST_BPE_GPT2_PATTERN                                                                         \
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" ST_BPE_SPACE "\\p{L}\\p{N}]+|[" ST_BPE_SPACE \
-    "]+(?![^" ST_BPE_SPACE "])|[" ST_BPE_SPACE "]+"
+#define ST_BPE_GPT2_PATTERN ST_SPLIT_GPT2
 
 /* Token i is the bytes blob[offset[i]] .. blob[offset[i + 1] - 2]; one byte after each token belongs to nobody. Blob and
  * offsets must outlive the encoder. Where two tokens have the same bytes the lower id counts. */

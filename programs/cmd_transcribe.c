@@ -11,6 +11,7 @@
 #include "common/models.h"
 #include "common/outfile.h"
 #include "common/terminal.h"
+#include "common/trace.h"
 #include "common/writers.h"
 #include "transcribe_options.h"
 
@@ -166,31 +167,6 @@ static bool on_abort(void *user)
 {
     (void)user;
     return cli_interrupted();
-}
-
-static void on_trace(void *user, const sotto_trace_node *node)
-{
-    job *j = user;
-    cli_progress_clear(&j->progress);
-    char shape[96] = "[";
-    int d = SOTTO_MAX_DIMS - 1;
-    while (d > 0 && node->dim[d] == 1)
-        d--;
-    for (; d >= 0; d--) {
-        const size_t n = strlen(shape);
-        snprintf(shape + n, sizeof shape - n, "%lld%s", (long long)node->dim[d], d ? ", " : "]");
-    }
-    fprintf(stderr, "%-16s %-18s %-5s %-10s %9.3f ms  %s\n", node->op, shape, sotto_dtype_name(node->dtype),
-            node->backend, node->seconds * 1e3, node->name);
-}
-
-static void on_trace_split(void *user, const sotto_trace_split *s)
-{
-    job *j = user;
-    cli_progress_clear(&j->progress);
-    fprintf(stderr, "%-8s split %-3d %-12s %4d nodes %9.3f ms, %3d copies of %9llu bytes %9.3f ms\n", s->graph,
-            s->index, s->device, s->n_nodes, s->compute_seconds * 1e3, s->n_copies, (unsigned long long)s->copied_bytes,
-            s->copy_seconds * 1e3);
 }
 
 static bool write_outputs(job *j, size_t input, sotto_error *err)
@@ -497,9 +473,9 @@ static int run(void *args, const cli_list *inputs)
         j.options.user = &j;
         j.options.logger = cli_logger(&j.log);
         if (j.args->trace) {
-            j.options.trace = traces(&j, "ops") ? on_trace : NULL;
-            j.options.trace_split = traces(&j, "sched") ? on_trace_split : NULL;
-            j.options.trace_user = &j;
+            j.options.trace = traces(&j, "ops") ? cli_trace_node : NULL;
+            j.options.trace_split = traces(&j, "sched") ? cli_trace_split : NULL;
+            j.options.trace_user = &j.progress;
         }
         cli_signals_end_at_once(true);
         cli_signals_install();

@@ -17,8 +17,6 @@ typedef struct st_chat_message {
 const st_chat_format *st_chat_find(const char *template_text, size_t n);
 const st_chat_format *st_chat_by_name(const char *name);
 const char *st_chat_name(const st_chat_format *format);
-/* "chatml, llama2, ..." */
-const char *st_chat_names(void);
 /* The model's template, or the one that `name` says (may be NULL). SOTTO_E_UNSUPPORTED for an unknown one, SOTTO_E_NOT_FOUND
  * when the file has none; both name the known ones. */
 sotto_status st_chat_choose(const sotto_model_file *file, const char *name, const st_chat_format **out,

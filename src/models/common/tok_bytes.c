@@ -71,7 +71,7 @@ size_t st_unescape_spaces(const char *text, size_t n, char *out)
 {
     size_t at = 0;
     for (size_t i = 0; i < n; i++)
-        if (n - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0) {
+        if (n - i >= 3 && memcmp(text + i, "\u2581", 3) == 0) {
             out[at++] = ' ';
             i += 2;
         } else {

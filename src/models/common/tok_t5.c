@@ -125,7 +125,7 @@ static bool put(st_tok_scratch *s, int64_t *at, const char *bytes, size_t n)
 /* Into s->buffer; *length gets its bytes. False without memory. */
 static bool normalize(const st_tokenizer *t, st_tok_scratch *s, const char *text, size_t n, int64_t *length)
 {
-    static const char space[] = "\xe2\x96\x81";
+    static const char space[] = "\u2581";
     const t5_data *d = t->data;
     bool after_space = d->merge_spaces, begun = !t->add_space_prefix;
     *length = 0;

@@ -33,37 +33,31 @@ static const struct {
     {ST_ID_EOT, "<EOT>"},
     {ST_ID_EOT, "_<EOT>"},
     {ST_ID_EOT, "[EOT]"},
-    {ST_ID_EOT, "<\xef\xbd\x9c"
-                "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"},
+    {ST_ID_EOT, "<\uff5cend\u2581of\u2581sentence\uff5c>"},
     {ST_ID_EOT, "<end_of_utterance>"},
     {ST_ID_EOM, "<|eom_id|>"},
     {ST_ID_FIM_PRE, "<|fim_prefix|>"},
     {ST_ID_FIM_PRE, "<fim-prefix>"},
     {ST_ID_FIM_PRE, "<fim_prefix>"},
-    {ST_ID_FIM_PRE, "<\xef\xbd\x9c"
-                    "fim\xe2\x96\x81"
-                    "begin\xef\xbd\x9c>"},
+    {ST_ID_FIM_PRE, "<\uff5cfim\u2581begin\uff5c>"},
     {ST_ID_FIM_PRE, "<PRE>"},
-    {ST_ID_FIM_PRE, "\xe2\x96\x81<PRE>"},
+    {ST_ID_FIM_PRE, "\u2581<PRE>"},
     {ST_ID_FIM_PRE, "<|code_prefix|>"},
     {ST_ID_FIM_PRE, "<|prefix|>"},
     {ST_ID_FIM_SUF, "<|fim_suffix|>"},
     {ST_ID_FIM_SUF, "<fim-suffix>"},
     {ST_ID_FIM_SUF, "<fim_suffix>"},
-    {ST_ID_FIM_SUF, "<\xef\xbd\x9c"
-                    "fim\xe2\x96\x81hole\xef\xbd\x9c>"},
+    {ST_ID_FIM_SUF, "<\uff5cfim\u2581hole\uff5c>"},
     {ST_ID_FIM_SUF, "<SUF>"},
-    {ST_ID_FIM_SUF, "\xe2\x96\x81<SUF>"},
+    {ST_ID_FIM_SUF, "\u2581<SUF>"},
     {ST_ID_FIM_SUF, "<|code_suffix|>"},
     {ST_ID_FIM_SUF, "<|suffix|>"},
     {ST_ID_FIM_MID, "<|fim_middle|>"},
     {ST_ID_FIM_MID, "<fim-middle>"},
     {ST_ID_FIM_MID, "<fim_middle>"},
-    {ST_ID_FIM_MID, "<\xef\xbd\x9c"
-                    "fim\xe2\x96\x81"
-                    "end\xef\xbd\x9c>"},
+    {ST_ID_FIM_MID, "<\uff5cfim\u2581end\uff5c>"},
     {ST_ID_FIM_MID, "<MID>"},
-    {ST_ID_FIM_MID, "\xe2\x96\x81<MID>"},
+    {ST_ID_FIM_MID, "\u2581<MID>"},
     {ST_ID_FIM_MID, "<|code_middle|>"},
     {ST_ID_FIM_MID, "<|middle|>"},
     {ST_ID_FIM_PAD, "<|fim_pad|>"},
@@ -101,8 +95,7 @@ static const char *const ends[] = {
     "<eos>",
     "<turn|>",
     "<|tool_response>",
-    "<\xef\xbd\x9c"
-    "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
     "[e~[",
 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "models/whisper/cells.h"
+#include "models/common/cells.h"
 
 enum { SEQ = 4, CTX = 12, CELLS = CTX + SEQ * CTX };
 
@@ -21,7 +21,7 @@ static void puts_in_order_and_refuses_gaps(void **state)
 {
     (void)state;
     st_cells c;
-    assert_true(st_cells_init(&c, SEQ, CTX, 0, CELLS));
+    assert_true(st_cells_init(&c, SEQ, CTX, 0, CELLS, SEQ));
     assert_int_equal(st_cells_put(&c, 0, 1), -1);
     assert_int_equal(st_cells_put(&c, SEQ, 0), -1);
     assert_int_equal(st_cells_put(&c, -1, 0), -1);
@@ -40,7 +40,7 @@ static void an_empty_pool_is_an_error_and_not_a_crash(void **state)
 {
     (void)state;
     st_cells c;
-    assert_true(st_cells_init(&c, 2, CTX, 0, 3));
+    assert_true(st_cells_init(&c, 2, CTX, 0, 3, 2));
     for (int i = 0; i < 3; i++)
         assert_true(st_cells_put(&c, 0, i) >= 0);
     assert_int_equal(st_cells_put(&c, 0, 3), -1);
@@ -54,7 +54,7 @@ static void a_permutation_moves_lists_all_at_once(void **state)
 {
     (void)state;
     st_cells c;
-    assert_true(st_cells_init(&c, SEQ, CTX, 0, CELLS));
+    assert_true(st_cells_init(&c, SEQ, CTX, 0, CELLS, SEQ));
     int32_t before[3];
     for (int s = 0; s < 3; s++)
         before[s] = st_cells_put(&c, s, 0);
@@ -72,7 +72,7 @@ static void random_beams_match_a_model_by_value(void **state)
     uint32_t seed = 12345;
     printf("seed %u\n", (unsigned)seed);
     st_cells c;
-    assert_true(st_cells_init(&c, SEQ, CTX, 0, CELLS));
+    assert_true(st_cells_init(&c, SEQ, CTX, 0, CELLS, SEQ));
     static int32_t marks[CELLS];
     int32_t model[SEQ][CTX], next = 1;
     for (int round = 0; round < 200; round++) {

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "models/whisper/cells.h"
+#include "models/common/cells.h"
 #include "models/whisper/graphs.h"
 
 enum {
@@ -173,7 +173,7 @@ static sotto_status init_cells(st_net *net, int n_cell, sotto_error *err)
     net->cells = st_calloc((size_t)net->n_window, sizeof *net->cells);
     bool made = net->cells != NULL;
     for (int i = 0; made && i < net->n_window; i++)
-        made = st_cells_init(&net->cells[i], net->n_seq, net->m->h.n_text_ctx, i * n_cell, n_cell);
+        made = st_cells_init(&net->cells[i], net->n_seq, net->m->h.n_text_ctx, i * n_cell, n_cell, net->n_seq);
     return made ? SOTTO_OK : st_fail_memory(err, (uint64_t)n_cell * 8, "the lists of the decoder's cache");
 }
 

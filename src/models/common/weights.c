@@ -1,0 +1,231 @@
+#include "models/common/weights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "models/common/conv.h"
+#include "sotto/quant.h"
+
+enum { SCRATCH_ROWS = 16 };
+
+void st_weights_free(st_weights *l)
+{
+    st_free(l->list);
+    l->list = NULL;
+    l->count = l->cap = 0;
+}
+
+st_weight *st_weights_add(st_weights *l, sotto_tensor **out, st_weight_kind kind)
+{
+    if (l->no_memory || !st_grow(&l->list, &l->cap, l->count + 1, sizeof *l->list)) {
+        l->no_memory = true;
+        return NULL;
+    }
+    st_weight *w = &l->list[l->count++];
+    memset(w, 0, sizeof *w);
+    w->out = out;
+    w->kind = kind;
+    w->device = l->device;
+    return w;
+}
+
+/* Names are far shorter than ST_WEIGHT_NAME; one that is not becomes empty, and then a missing tensor. */
+void st_weight_part(st_weight *w, int64_t rows, int64_t width, const char *prefix, const char *name)
+{
+    if (!w || w->n_parts == ST_WEIGHT_PARTS)
+        return;
+    const int i = w->n_parts++;
+    const int n = snprintf(w->part[i], ST_WEIGHT_NAME, "%s%s", prefix, name);
+    if (n < 0 || n >= ST_WEIGHT_NAME)
+        w->part[i][0] = 0;
+    w->rows[i] = rows;
+    w->width[i] = width;
+}
+
+void st_weights_add_one(st_weights *l, sotto_tensor **out, st_weight_kind kind, int64_t rows, int64_t width,
+                        const char *prefix, const char *name)
+{
+    st_weight_part(st_weights_add(l, out, kind), rows, width, prefix, name);
+}
+
+sotto_status st_weights_check(const st_weights *l, sotto_error *err)
+{
+    return l->no_memory ? st_fail_memory(err, (uint64_t)l->cap * sizeof *l->list, "the list of weights") : SOTTO_OK;
+}
+
+static bool is_whole(const st_weight *w)
+{
+    return w->kind == ST_WEIGHT_VECTOR || w->kind == ST_WEIGHT_TABLE;
+}
+
+sotto_status st_weight_find(const st_weights *l, const st_weight *w, int part, sotto_model_tensor *t, sotto_error *err)
+{
+    const char *name = w->part[part];
+    if (sotto_model_tensor_find(l->file, name, t) != SOTTO_OK)
+        return st_fail(err, SOTTO_E_FORMAT, "%s: missing", name);
+    int64_t want[SOTTO_MAX_DIMS] = {w->width[part], w->rows[part], 1, 1};
+    if (w->kind == ST_WEIGHT_CONV) {
+        want[0] = 3;
+        want[1] = w->width[part] / 3;
+        want[2] = w->rows[part];
+    }
+    for (int a = 0; a < SOTTO_MAX_DIMS; a++) {
+        const int64_t have = a < t->n_dims ? t->dim[a] : 1;
+        if (have != want[a])
+            return st_fail(err, SOTTO_E_FORMAT, "%s: dimension %d is %lld, expected %lld", name, a, (long long)have,
+                           (long long)want[a]);
+    }
+    return SOTTO_OK;
+}
+
+sotto_status st_weight_shape(const st_weights *l, const st_weight *w, sotto_dtype *dtype, int64_t dim[2],
+                             sotto_error *err)
+{
+    *dtype = SOTTO_F32;
+    dim[0] = is_whole(w) ? 0 : w->width[0];
+    dim[1] = 0;
+    for (int i = 0; i < w->n_parts; i++) {
+        sotto_model_tensor t;
+        if (w->kind == ST_WEIGHT_VECTOR) {
+            dim[0] += w->width[i];
+            dim[1] = 1;
+        } else {
+            dim[0] = w->width[i];
+            dim[1] += w->rows[i];
+        }
+        if (w->missing_is_zero && sotto_model_tensor_find(l->file, w->part[i], &t) != SOTTO_OK)
+            continue;
+        ST_TRY(st_weight_find(l, w, i, &t, err));
+        if (is_whole(w))
+            continue;
+        const sotto_dtype d = l->resident(l->user, w, t.dtype);
+        if (i == 0)
+            *dtype = d;
+        else if (*dtype != d)
+            *dtype = SOTTO_F32; /* parts of different types: the one that holds any of them exactly */
+    }
+    return SOTTO_OK;
+}
+
+sotto_status st_weight_declare(st_weights *l, const st_weight *w, sotto_error *err)
+{
+    sotto_dtype dtype;
+    int64_t dim[2];
+    ST_TRY(st_weight_shape(l, w, &dtype, dim, err));
+    sotto_store_set_device(l->store, w->device);
+    *w->out = sotto_store_add(l->store, w->part[0], dtype, w->kind == ST_WEIGHT_VECTOR ? 1 : 2, dim,
+                              !is_whole(w) && !w->rows_only);
+    return SOTTO_OK;
+}
+
+int64_t st_weights_scratch(const st_weights *l)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < l->count; i++) {
+        int64_t whole = 0;
+        for (int p = 0; p < l->list[i].n_parts; p++) {
+            const int64_t rows = is_whole(&l->list[i]) ? l->list[i].rows[p] : SCRATCH_ROWS;
+            whole += rows * l->list[i].width[p];
+        }
+        most = whole > most ? whole : most;
+    }
+    return most;
+}
+
+/* i8 with row scales as q8_0: the integers as they are, the row's scale (rounded to f16) in each block. */
+static void i8_rows_to_q8_0(const sotto_model_tensor *t, int64_t row, int64_t n_rows, uint8_t *out)
+{
+    const int64_t n = t->dim[0];
+    for (int64_t r = row; r < row + n_rows; r++) {
+        const int8_t *q = (const int8_t *)t->data + r * n;
+        uint16_t scale;
+        (void)sotto_row_from_f32(SOTTO_F16, &t->row_scale[r], &scale, 1);
+        for (int64_t b = 0; b < n / 32; b++, out += 34) {
+            memcpy(out, &scale, 2);
+            memcpy(out + 2, q + b * 32, 32);
+        }
+    }
+}
+
+/* Rows go through a bounded scratch when they need converting; else straight from the mapped file. */
+static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i, int64_t row0, float *scratch,
+                                       int64_t scratch_floats, sotto_error *err)
+{
+    sotto_model_tensor t;
+    ST_TRY(st_weight_find(l, w, i, &t, err));
+    sotto_tensor *to = *w->out;
+    const bool as_it_is =
+        t.dtype == sotto_tensor_dtype(to) || (sotto_tensor_dtype(to) == SOTTO_I8 && sotto_dtype_can_pack(t.dtype));
+    if (w->kind == ST_WEIGHT_MATRIX && as_it_is && t.dtype != SOTTO_I8)
+        return sotto_store_upload(l->store, to, row0, w->rows[i], t.dtype, t.data, err);
+    const int64_t n = w->width[i];
+    if (w->kind == ST_WEIGHT_CONV) {
+        t.dim[0] = n;
+        t.dim[1] = w->rows[i];
+        t.dim[2] = 1;
+        t.n_dims = 2;
+    }
+    const int64_t step = scratch_floats / n - 1;
+    for (int64_t r = 0; r < w->rows[i]; r += step) {
+        const int64_t n_rows = w->rows[i] - r < step ? w->rows[i] - r : step;
+        if (t.dtype == SOTTO_I8 && sotto_tensor_dtype(to) == SOTTO_Q8_0) {
+            i8_rows_to_q8_0(&t, r, n_rows, (uint8_t *)scratch);
+            ST_TRY(sotto_store_upload(l->store, to, row0 + r, n_rows, SOTTO_Q8_0, scratch, err));
+            continue;
+        }
+        ST_TRY(sotto_model_tensor_f32(&t, r, n_rows, scratch, err));
+        if (w->kind == ST_WEIGHT_CONV)
+            st_conv_kernel_outer(scratch, n_rows, n / 3, 3, scratch + n_rows * n);
+        ST_TRY(sotto_store_upload(l->store, to, row0 + r, n_rows, SOTTO_F32, scratch, err));
+    }
+    return SOTTO_OK;
+}
+
+sotto_status st_weight_upload(st_weights *l, const st_weight *w, float *scratch, int64_t scratch_floats,
+                              sotto_error *err)
+{
+    sotto_model_tensor t;
+    int64_t row = 0;
+    for (int i = 0; i < w->n_parts && !is_whole(w); i++) {
+        ST_TRY(upload_matrix_part(l, w, i, row, scratch, scratch_floats, err));
+        row += w->rows[i];
+        if (sotto_model_tensor_find(l->file, w->part[i], &t) == SOTTO_OK)
+            sotto_model_tensor_release(l->file, &t);
+    }
+    if (!is_whole(w))
+        return SOTTO_OK;
+    int64_t at = 0;
+    for (int i = 0; i < w->n_parts; i++) {
+        const int64_t count = w->rows[i] * w->width[i];
+        memset(scratch + at, 0, (size_t)count * sizeof *scratch);
+        if (sotto_model_tensor_find(l->file, w->part[i], &t) == SOTTO_OK)
+            ST_TRY(sotto_model_tensor_f32(&t, 0, w->rows[i], scratch + at, err));
+        at += count;
+    }
+    const int64_t rows = w->kind == ST_WEIGHT_VECTOR ? 1 : w->rows[0];
+    return sotto_store_upload(l->store, *w->out, 0, rows, SOTTO_F32, scratch, err);
+}
+
+sotto_status st_load_what_fits(sotto_backend *backend, int gpu_layers, int n_layers, const sotto_logger *logger,
+                               sotto_store **store, sotto_status (*load)(void *user, sotto_error *err), void *user,
+                               sotto_error *err)
+{
+    int layers = gpu_layers == SOTTO_LAYERS_ALL || gpu_layers > n_layers ? n_layers : gpu_layers;
+    for (;;) {
+        const sotto_status status = load(user, err);
+        const bool may = sotto_backend_is_auto(backend) && sotto_backend_device_count(backend) > 1;
+        if (status != SOTTO_E_MEMORY || !may || layers < 0)
+            return status;
+        layers = layers > 1 ? layers * 3 / 4 : SOTTO_LAYERS_NONE;
+        if (layers > 0)
+            st_log(logger, SOTTO_LOG_WARNING, "%s: trying %d of %d layers on the device", err ? err->text : "no memory",
+                   layers, n_layers);
+        else
+            st_log(logger, SOTTO_LOG_WARNING, "%s: computing on the CPU", err ? err->text : "no memory");
+        sotto_store_free(*store);
+        *store = NULL;
+        sotto_backend_set_layers(backend, layers);
+    }
+}

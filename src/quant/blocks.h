@@ -110,4 +110,17 @@ static inline void st_k_scale(const uint8_t scales[12], int j, uint8_t *scale, u
     }
 }
 
+/* The other way round, for groups in ascending order, into bytes that are zero before the first. */
+static inline void st_k_put_scale(uint8_t scales[12], int j, uint8_t scale, uint8_t min)
+{
+    if (j < 4) {
+        scales[j] = scale;
+        scales[j + 4] = min;
+    } else {
+        scales[j + 4] = (uint8_t)((scale & 15) | (min & 15) << 4);
+        scales[j - 4] |= (uint8_t)(scale >> 4 << 6);
+        scales[j] |= (uint8_t)(min >> 4 << 6);
+    }
+}
+
 #endif

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "quant/k_fit.h"
 #include "quant/quant.h"
 
 void st_q2_k_unpack(const void *src, float *dst, int64_t n)
@@ -18,5 +19,21 @@ void st_q2_k_unpack(const void *src, float *dst, int64_t n)
             for (int l = 0; l < 16; l++)
                 dst[i + group * 16 + l] = step * (float)(qs[l] >> shift & 3) - offset;
         }
+    }
+}
+
+void st_q2_k_pack(const float *src, const float *importance, void *dst, int64_t n)
+{
+    static const st_k_offset_shape shape = {16, 3, 15, {-0.5f, 0.1f, 15}};
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < n; i += ST_BLOCK_K, out += sizeof(st_q2_k)) {
+        st_k_offset_block k;
+        st_k_fit_offset(src + i, importance ? importance + i : NULL, &shape, &k);
+        st_q2_k b = {.d = k.d, .dmin = k.dmin};
+        for (int group = 0; group < 16; group++)
+            b.scales[group] = (uint8_t)(k.step[group] | k.offset[group] << 4);
+        for (int j = 0; j < ST_BLOCK_K; j++)
+            b.qs[j / 128 * 32 + j % 32] |= (uint8_t)(k.codes[j] << j % 128 / 32 * 2);
+        memcpy(out, &b, sizeof b);
     }
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "quant/k_fit.h"
 #include "quant/quant.h"
 
 /* 6 bits of group j: the low 4 in the nibbles of bytes 0..7, the high 2 in bytes 8..11. */
@@ -25,5 +26,24 @@ void st_q3_k_unpack(const void *src, float *dst, int64_t n)
             for (int l = 0; l < 16; l++)
                 dst[i + group * 16 + l] = step * (float)(((qs[l] >> shift & 3) | (third[l] >> bit & 1) << 2) - 4);
         }
+    }
+}
+
+void st_q3_k_pack(const float *src, const float *importance, void *dst, int64_t n)
+{
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < n; i += ST_BLOCK_K, out += sizeof(st_q3_k)) {
+        st_k_signed_block k;
+        st_k_fit_signed(src + i, importance ? importance + i : NULL, 4, 32, &k);
+        st_q3_k b = {.d = k.d};
+        for (int group = 0; group < 16; group++) {
+            b.scales[group % 8] |= (uint8_t)((k.step[group] & 15) << group / 8 * 4);
+            b.scales[8 + group % 4] |= (uint8_t)(k.step[group] >> 4 << group / 4 * 2);
+        }
+        for (int j = 0; j < ST_BLOCK_K; j++) {
+            b.qs[j / 128 * 32 + j % 32] |= (uint8_t)((k.codes[j] & 3) << j % 128 / 32 * 2);
+            b.hmask[j % 32] |= (uint8_t)(k.codes[j] >> 2 << j / 32);
+        }
+        memcpy(out, &b, sizeof b);
     }
 }

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "quant/fit.h"
 #include "quant/quant.h"
 
 void st_q4_0_unpack(const void *src, float *dst, int64_t n)
@@ -28,6 +29,22 @@ void st_q4_0_pack(const float *src, void *dst, int64_t n)
         for (int j = 0; j < 16; j++) {
             const uint8_t low = st_quant_level(x[j] * id + 8.5f, 15), high = st_quant_level(x[j + 16] * id + 8.5f, 15);
             b.qs[j] = (uint8_t)(low | high << 4);
+        }
+        memcpy(out, &b, sizeof b);
+    }
+}
+
+void st_q4_0_pack_weighted(const float *src, const float *importance, void *dst, int64_t n)
+{
+    uint8_t *out = dst;
+    const float mean_square = st_fit_mean_square(src, n);
+    for (int64_t i = 0; i < n; i += ST_BLOCK, out += sizeof(st_q4_0)) {
+        float w[ST_BLOCK];
+        uint8_t codes[ST_BLOCK];
+        st_fit_weights(src + i, importance + i, mean_square, ST_BLOCK, w);
+        st_q4_0 b = {.d = st_f32_to_f16(st_fit_signed(src + i, w, ST_BLOCK, 8, codes))};
+        for (int j = 0; j < 16; j++) {
+            b.qs[j] = (uint8_t)(codes[j] | codes[j + 16] << 4);
         }
         memcpy(out, &b, sizeof b);
     }

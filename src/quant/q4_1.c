@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "quant/fit.h"
 #include "quant/quant.h"
 
 void st_q4_1_unpack(const void *src, float *dst, int64_t n)
@@ -30,6 +31,23 @@ void st_q4_1_pack(const float *src, void *dst, int64_t n)
             const uint8_t low = st_quant_level((x[j] - least) * id + 0.5f, 15);
             const uint8_t high = st_quant_level((x[j + 16] - least) * id + 0.5f, 15);
             b.qs[j] = (uint8_t)(low | high << 4);
+        }
+        memcpy(out, &b, sizeof b);
+    }
+}
+
+void st_q4_1_pack_weighted(const float *src, const float *importance, void *dst, int64_t n)
+{
+    uint8_t *out = dst;
+    const float mean_square = st_fit_mean_square(src, n);
+    for (int64_t i = 0; i < n; i += ST_BLOCK, out += sizeof(st_q4_1)) {
+        float w[ST_BLOCK], offset;
+        uint8_t codes[ST_BLOCK];
+        st_fit_weights(src + i, importance + i, mean_square, ST_BLOCK, w);
+        const float step = st_fit_offset(src + i, w, ST_BLOCK, 15, st_fit_fine, codes, &offset);
+        st_q4_1 b = {.d = st_f32_to_f16(step), .m = st_f32_to_f16(-offset)};
+        for (int j = 0; j < 16; j++) {
+            b.qs[j] = (uint8_t)(codes[j] | codes[j + 16] << 4);
         }
         memcpy(out, &b, sizeof b);
     }

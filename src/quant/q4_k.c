@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "quant/k_fit.h"
 #include "quant/quant.h"
 
 void st_q4_k_unpack(const void *src, float *dst, int64_t n)
@@ -19,5 +20,21 @@ void st_q4_k_unpack(const void *src, float *dst, int64_t n)
             for (int l = 0; l < 32; l++)
                 dst[i + group * 32 + l] = step * (float)(qs[l] >> group % 2 * 4 & 15) - offset;
         }
+    }
+}
+
+void st_q4_k_pack(const float *src, const float *importance, void *dst, int64_t n)
+{
+    static const st_k_offset_shape shape = {32, 15, 63, {-1, 0.1f, 20}};
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < n; i += ST_BLOCK_K, out += sizeof(st_q4_k)) {
+        st_k_offset_block k;
+        st_k_fit_offset(src + i, importance ? importance + i : NULL, &shape, &k);
+        st_q4_k b = {.d = k.d, .dmin = k.dmin};
+        for (int group = 0; group < 8; group++)
+            st_k_put_scale(b.scales, group, k.step[group], k.offset[group]);
+        for (int j = 0; j < ST_BLOCK_K; j++)
+            b.qs[j / 64 * 32 + j % 32] |= (uint8_t)(k.codes[j] << j / 32 % 2 * 4);
+        memcpy(out, &b, sizeof b);
     }
 }

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "quant/fit.h"
 #include "quant/quant.h"
 
 void st_q5_0_unpack(const void *src, float *dst, int64_t n)
@@ -31,6 +32,24 @@ void st_q5_0_pack(const float *src, void *dst, int64_t n)
             b.qs[j] = (uint8_t)((low & 15) | (high & 15) << 4);
             b.qh[j / 8] |= (uint8_t)(low >> 4 << j % 8);
             b.qh[2 + j / 8] |= (uint8_t)(high >> 4 << j % 8);
+        }
+        memcpy(out, &b, sizeof b);
+    }
+}
+
+void st_q5_0_pack_weighted(const float *src, const float *importance, void *dst, int64_t n)
+{
+    uint8_t *out = dst;
+    const float mean_square = st_fit_mean_square(src, n);
+    for (int64_t i = 0; i < n; i += ST_BLOCK, out += sizeof(st_q5_0)) {
+        float w[ST_BLOCK];
+        uint8_t codes[ST_BLOCK];
+        st_fit_weights(src + i, importance + i, mean_square, ST_BLOCK, w);
+        st_q5_0 b = {.d = st_f32_to_f16(st_fit_signed(src + i, w, ST_BLOCK, 16, codes))};
+        for (int j = 0; j < 16; j++) {
+            b.qs[j] = (uint8_t)((codes[j] & 15) | (codes[j + 16] & 15) << 4);
+            b.qh[j / 8] |= (uint8_t)(codes[j] >> 4 << j % 8);
+            b.qh[2 + j / 8] |= (uint8_t)(codes[j + 16] >> 4 << j % 8);
         }
         memcpy(out, &b, sizeof b);
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "quant/k_fit.h"
 #include "quant/quant.h"
 
 void st_q5_k_unpack(const void *src, float *dst, int64_t n)
@@ -21,5 +22,23 @@ void st_q5_k_unpack(const void *src, float *dst, int64_t n)
                 dst[i + group * 32 + l] = step * (float)q - offset;
             }
         }
+    }
+}
+
+void st_q5_k_pack(const float *src, const float *importance, void *dst, int64_t n)
+{
+    static const st_k_offset_shape shape = {32, 31, 63, {-0.5f, 0.1f, 15}};
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < n; i += ST_BLOCK_K, out += sizeof(st_q5_k)) {
+        st_k_offset_block k;
+        st_k_fit_offset(src + i, importance ? importance + i : NULL, &shape, &k);
+        st_q5_k b = {.d = k.d, .dmin = k.dmin};
+        for (int group = 0; group < 8; group++)
+            st_k_put_scale(b.scales, group, k.step[group], k.offset[group]);
+        for (int j = 0; j < ST_BLOCK_K; j++) {
+            b.qs[j / 64 * 32 + j % 32] |= (uint8_t)((k.codes[j] & 15) << j / 32 % 2 * 4);
+            b.qh[j % 32] |= (uint8_t)(k.codes[j] >> 4 << j / 32);
+        }
+        memcpy(out, &b, sizeof b);
     }
 }

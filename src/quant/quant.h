@@ -7,27 +7,38 @@
 
 #include "quant/blocks.h"
 
-/* n is in elements, a multiple of the type's block. */
+/* n is in elements, a multiple of the type's block. importance: one number for each element, at least 0; where a function of
+ * the same name without it exists never NULL. */
 void st_f16_unpack(const void *src, float *dst, int64_t n);
 void st_f16_pack(const float *src, void *dst, int64_t n);
 void st_bf16_unpack(const void *src, float *dst, int64_t n);
 void st_bf16_pack(const float *src, void *dst, int64_t n);
 void st_q4_0_unpack(const void *src, float *dst, int64_t n);
 void st_q4_0_pack(const float *src, void *dst, int64_t n);
+void st_q4_0_pack_weighted(const float *src, const float *importance, void *dst, int64_t n);
 void st_q4_1_unpack(const void *src, float *dst, int64_t n);
 void st_q4_1_pack(const float *src, void *dst, int64_t n);
+void st_q4_1_pack_weighted(const float *src, const float *importance, void *dst, int64_t n);
 void st_q5_0_unpack(const void *src, float *dst, int64_t n);
 void st_q5_0_pack(const float *src, void *dst, int64_t n);
+void st_q5_0_pack_weighted(const float *src, const float *importance, void *dst, int64_t n);
 void st_q5_1_unpack(const void *src, float *dst, int64_t n);
 void st_q5_1_pack(const float *src, void *dst, int64_t n);
+void st_q5_1_pack_weighted(const float *src, const float *importance, void *dst, int64_t n);
 void st_q8_0_unpack(const void *src, float *dst, int64_t n);
 void st_q8_0_pack(const float *src, void *dst, int64_t n);
 void st_iq4_nl_unpack(const void *src, float *dst, int64_t n);
+void st_iq4_nl_pack(const float *src, const float *importance, void *dst, int64_t n);
 void st_q2_k_unpack(const void *src, float *dst, int64_t n);
+void st_q2_k_pack(const float *src, const float *importance, void *dst, int64_t n);
 void st_q3_k_unpack(const void *src, float *dst, int64_t n);
+void st_q3_k_pack(const float *src, const float *importance, void *dst, int64_t n);
 void st_q4_k_unpack(const void *src, float *dst, int64_t n);
+void st_q4_k_pack(const float *src, const float *importance, void *dst, int64_t n);
 void st_q5_k_unpack(const void *src, float *dst, int64_t n);
+void st_q5_k_pack(const float *src, const float *importance, void *dst, int64_t n);
 void st_q6_k_unpack(const void *src, float *dst, int64_t n);
+void st_q6_k_pack(const float *src, const float *importance, void *dst, int64_t n);
 
 /* x cut towards zero into 0..high; NaN gives 0. */
 static inline uint8_t st_quant_level(float x, int high)

@@ -15,7 +15,7 @@
 
 static const struct {
     sotto_dtype dtype;
-    int block, bytes, levels; /* levels: a bound of the steps between the block's extremes, 0 when it cannot be packed */
+    int block, bytes, levels; /* levels: a bound of the steps between the block's extremes, 0 when there is none */
 } types[] = {
     {SOTTO_F32, 1, 4, 1},      {SOTTO_F16, 1, 2, 1},      {SOTTO_BF16, 1, 2, 1},     {SOTTO_Q4_0, 32, 18, 15},
     {SOTTO_Q4_1, 32, 20, 15},  {SOTTO_Q5_0, 32, 22, 31},  {SOTTO_Q5_1, 32, 24, 31},  {SOTTO_Q8_0, 32, 34, 254},
@@ -203,7 +203,7 @@ static void bad_arguments_are_refused(void **state)
     uint8_t data[1024] = {0};
     for (int i = 0; i < N_TYPES; i++) {
         const sotto_dtype t = types[i].dtype;
-        const bool packs = types[i].levels > 0;
+        const bool packs = t != SOTTO_I8 && t != SOTTO_I32;
         assert_int_equal(sotto_dtype_can_pack(t), packs);
         assert_true(sotto_row_to_f32(t, data, x, types[i].block));
         assert_int_equal(sotto_row_from_f32(t, x, data, types[i].block), packs);
@@ -231,21 +231,82 @@ static void any_numbers_can_be_packed(void **state)
                          1e-45f, -1e-45f, 1e-39f,   1e-37f,    65504.f, 65520.f, 1.0f,    -8.5f};
     enum { ODD = sizeof odd / sizeof odd[0] };
     srand(7);
-    for (int round = 0; round < 2000; round++) {
-        float x[32], y[32];
+    for (int round = 0; round < 500; round++) {
+        float x[256], y[256], importance[256];
         const int few = 1 + rand() % ODD; /* blocks of all kinds mixed, and of a few kinds */
         const int first = rand() % ODD;
-        for (int i = 0; i < 32; i++)
+        for (int i = 0; i < 256; i++) {
             x[i] = odd[(first + rand() % few) % ODD];
+            importance[i] = fabsf(odd[rand() % ODD]);
+        }
         for (int i = 0; i < N_TYPES; i++) {
-            if (types[i].levels == 0)
+            if (!sotto_dtype_can_pack(types[i].dtype))
                 continue;
-            const size_t size = (size_t)(32 / types[i].block * types[i].bytes);
+            const size_t size = (size_t)(256 / types[i].block * types[i].bytes);
             uint8_t *const data = malloc(size); /* exact, so that a sanitizer sees a byte too many */
-            assert_true(sotto_row_from_f32(types[i].dtype, x, data, 32));
-            assert_true(sotto_row_to_f32(types[i].dtype, data, y, 32));
+            assert_true(sotto_row_from_f32(types[i].dtype, x, data, 256));
+            assert_true(sotto_row_to_f32(types[i].dtype, data, y, 256));
+            assert_true(sotto_row_from_f32_weighted(types[i].dtype, x, importance, data, 256));
             free(data);
         }
+    }
+}
+
+/* What every search has to find: rows of zeros, of one number, of the levels themselves. */
+static void plain_rows_stay(void **state)
+{
+    (void)state;
+    static const sotto_dtype searched[] = {SOTTO_Q2_K, SOTTO_Q3_K, SOTTO_Q4_K, SOTTO_Q5_K, SOTTO_Q6_K, SOTTO_IQ4_NL};
+    for (size_t t = 0; t < sizeof searched / sizeof *searched; t++) {
+        uint8_t data[256];
+        float x[256] = {0}, y[256], importance[256] = {0};
+        assert_true(sotto_row_from_f32(searched[t], x, data, 256));
+        assert_true(sotto_row_to_f32(searched[t], data, y, 256));
+        for (int i = 0; i < 256; i++)
+            assert_true(y[i] == 0);
+        for (int sign = -1; sign <= 1; sign += 2) {
+            for (int i = 0; i < 256; i++)
+                x[i] = (float)sign * 0.75f;
+            assert_true(sotto_row_from_f32(searched[t], x, data, 256));
+            assert_true(sotto_row_to_f32(searched[t], data, y, 256));
+            for (int i = 0; i < 256; i++)
+                assert_float_equal(y[i], x[i], 0.002f);
+            /* without any importance whatever comes is finite */
+            assert_true(sotto_row_from_f32_weighted(searched[t], x, importance, data, 256));
+            assert_true(sotto_row_to_f32(searched[t], data, y, 256));
+            for (int i = 0; i < 256; i++)
+                assert_true(isfinite(y[i]));
+        }
+    }
+}
+
+/* Only the columns that matter: there the error gets smaller. */
+static void importance_moves_the_error(void **state)
+{
+    (void)state;
+    static const sotto_dtype weighted[] = {SOTTO_Q4_0, SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_IQ4_NL,
+                                           SOTTO_Q2_K, SOTTO_Q3_K, SOTTO_Q4_K, SOTTO_Q5_K, SOTTO_Q6_K};
+    srand(5);
+    for (size_t t = 0; t < sizeof weighted / sizeof *weighted; t++) {
+        double plain = 0, better = 0;
+        for (int round = 0; round < 50; round++) {
+            float x[256], y[256], importance[256];
+            uint8_t data[256];
+            for (int i = 0; i < 256; i++) {
+                x[i] = (float)rand() / (float)RAND_MAX - 0.5f;
+                importance[i] = i % 8 == 0 ? 1 : 1e-4f;
+            }
+            assert_true(sotto_row_from_f32(weighted[t], x, data, 256));
+            assert_true(sotto_row_to_f32(weighted[t], data, y, 256));
+            for (int i = 0; i < 256; i += 8)
+                plain += (double)((x[i] - y[i]) * (x[i] - y[i]));
+            assert_true(sotto_row_from_f32_weighted(weighted[t], x, importance, data, 256));
+            assert_true(sotto_row_to_f32(weighted[t], data, y, 256));
+            for (int i = 0; i < 256; i += 8)
+                better += (double)((x[i] - y[i]) * (x[i] - y[i]));
+        }
+        if (!(better < 0.8 * plain))
+            fail_msg("type %d: %g with importance, %g without", (int)weighted[t], better, plain);
     }
 }
 
@@ -318,6 +379,8 @@ int main(void)
         cmocka_unit_test(plain_integers_become_numbers),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(any_numbers_can_be_packed),
+        cmocka_unit_test(plain_rows_stay),
+        cmocka_unit_test(importance_moves_the_error),
         cmocka_unit_test(any_bytes_can_be_unpacked),
         cmocka_unit_test(round_trips_stay_within_half_a_step),
     };

@@ -194,6 +194,8 @@ static sotto_dtype resident_dtype(const loader *l, const weight *w, sotto_dtype 
     }
     if (w->kind == WEIGHT_CONV)
         return compute != SOTTO_F32 ? SOTTO_BF16 : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
+    if (file == SOTTO_IQ4_NL || sotto_dtype_block(file) > 32) /* not every device computes with these blocks */
+        file = SOTTO_F16;
     const bool small_blocks = sotto_dtype_block(file) == 32 && file != SOTTO_Q8_0;
     if (compute != SOTTO_F32 && (meets_many_rows(w) || !small_blocks))
         return compute == SOTTO_BF16 && file == SOTTO_Q8_0 && !meets_many_rows(w) ? file : compute;

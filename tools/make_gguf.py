@@ -271,7 +271,7 @@ GEMMA = {"vocabulary": llama_vocabulary, "tied": True, "qk_norm": True, "post_no
          "head": 128, "heads": 4, "kv_heads": 1}
 WINDOW = [("attention.sliding_window", U32, 16)]
 PHI = {"fused": True, "vocabulary": llama_vocabulary}
-LONG = scaling("longrope", 4.0, 128) + [("rope.scaling.attn_factor", F32, 1.19)]
+LONG = scaling("longrope", 4.0, 256) + [("rope.scaling.attn_factor", F32, 1.19)]
 EVERY_BIAS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 
 MODELS = {

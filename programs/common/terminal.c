@@ -43,6 +43,15 @@ void cli_signals_install(void)
     }
 }
 
+bool cli_signals_forget(void)
+{
+    if (signal_seen != 0 && signal_seen != SIGINT)
+        return false;
+    signal_seen = 0;
+    cli_signals_install();
+    return true;
+}
+
 bool cli_interrupted(void)
 {
     return signal_seen != 0;

@@ -41,6 +41,8 @@ void cli_signals_install(void);
  * nothing half done, as opening a device, whose kernels may be compiled for a minute. */
 void cli_signals_end_at_once(bool yes);
 bool cli_interrupted(void);
+/* Takes note of SIGINT as done with, and waits for the next one; false (nothing changes) when another signal came. */
+bool cli_signals_forget(void);
 /* 128 + the signal's number. */
 int cli_interrupted_exit(void);
 

@@ -15,25 +15,33 @@
 #include "sotto/whisper.h"
 
 typedef struct bench_args {
-    const char *model, *cpu, *compute;
-    cli_device_args devices;
-    int64_t threads, runs, rows, steps;
+    cli_llm_args llm; /* also of models that hear */
+    cli_bench_text_args text;
+    int64_t runs, rows, steps;
     bool json, matmul, memcpy;
 } bench_args;
 
 #define AT(field) offsetof(bench_args, field)
 static const cli_option options[] = {
-    {"model", "-m", CLI_TEXT, AT(model), "NAME|PATH", "base", 0, 0, NULL,
+    {"model", "-m", CLI_TEXT, AT(llm.model), "NAME|PATH", "base", 0, 0, NULL,
      "model: a name in ./models or the cache, or a path"},
-    CLI_THREADS_OPTION(AT(threads)),
-    {"runs", NULL, CLI_INT, AT(runs), "N", "3", 1, 1000, NULL, "the median is printed; one more run warms up"},
+    CLI_THREADS_OPTION(AT(llm.threads)),
+    {"runs", "-r --repetitions", CLI_INT, AT(runs), "N", NULL, 1, 1000, NULL,
+     "speech: the median of 3 is printed, text: mean and deviation of 5; one more run warms up"},
+    {"prompt", "-p --n-prompt", CLI_TEXT, AT(text.prompt), "LIST", "512", 0, 0, NULL,
+     "text: prompts of so many tokens, as 128,512; 0 = none"},
+    {"generate", "-n --n-gen", CLI_TEXT, AT(text.generate), "LIST", "128", 0, 0, NULL,
+     "text: so many tokens generated, as 32,128; 0 = none"},
+    {"depth", "-d --n-depth", CLI_TEXT, AT(text.depth), "LIST", "0", 0, 0, NULL,
+     "text: after so many tokens that are in the context already"},
+    CLI_LLM_CACHE_OPTIONS(AT(llm)),
     {"steps", NULL, CLI_INT, AT(steps), "N", "0", 0, 224, NULL,
-     "stop a run after so many steps; 0 = as many as a window can have"},
-    {"rows", NULL, CLI_INT, AT(rows), "N", "40", 1, 40, NULL,
-     "decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)"},
-    CLI_DEVICE_OPTIONS(AT(devices)),
-    CLI_CPU_OPTION(AT(cpu)),
-    CLI_COMPUTE_OPTION(AT(compute)),
+     "speech: stop a run after so many steps; 0 = as many as a window can have"},
+    {"rows", NULL, CLI_INT, AT(rows), "N", "40", 1, 40,
+     NULL, "speech: decoder steps of 1, 5 and 40 rows, those up to N (5: beams; 40: eight windows of 5 beams, which takes memory)"},
+    CLI_DEVICE_OPTIONS(AT(llm.devices)),
+    CLI_CPU_OPTION(AT(llm.cpu)),
+    CLI_COMPUTE_OPTION(AT(llm.compute)),
     {"matmul", NULL, CLI_FLAG, AT(matmul), NULL, NULL, 0, 0, NULL,
      "no model: products of every type of number with the shapes of every size of model"},
     {"memcpy", NULL, CLI_FLAG, AT(memcpy), NULL, NULL, 0, 0, NULL, "no model: reading and copying memory, by size"},
@@ -214,12 +222,12 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
     cli_text out = {0};
     if (a->json) {
         cli_text_puts(&out, "{\"model\": ");
-        cli_text_json(&out, a->model, strlen(a->model));
+        cli_text_json(&out, a->llm.model, strlen(a->llm.model));
         cli_text_printf(
             &out, ", \"size\": \"%s\", \"format\": \"%s\", \"compute\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
             info->size, info->format, info->compute, (long long)threads, (long long)a->runs, (long long)t->n_decode);
     } else {
-        cli_text_printf(&out, "%s (%s, %s, %s), median of %lld runs of %lld windows and %lld steps\n", a->model,
+        cli_text_printf(&out, "%s (%s, %s, %s), median of %lld runs of %lld windows and %lld steps\n", a->llm.model,
                         info->size, info->format, info->compute, (long long)a->runs, (long long)t->n_encode,
                         (long long)t->n_decode);
     }
@@ -311,35 +319,59 @@ static sotto_status print_memory(const sotto_whisper_model *model, sotto_error *
     return status;
 }
 
+/* Whether the file is there and holds no model that hears. */
+static bool writes_text(const char *path)
+{
+    sotto_model_file *f = NULL;
+    const char *name = "whisper";
+    size_t n = 7;
+    const bool yes = sotto_model_file_open(path, &f, NULL) == SOTTO_OK &&
+                     sotto_meta_string(f, "general.architecture", &name, &n, NULL) == SOTTO_OK &&
+                     (n != 7 || memcmp(name, "whisper", 7) != 0);
+    sotto_model_file_free(f);
+    return yes;
+}
+
 static int run(void *args, const cli_list *inputs)
 {
-    const bench_args *a = args;
+    bench_args *a = args;
     (void)inputs;
     if (a->matmul && a->memcpy)
         return cli_usage(&cmd_bench, "--matmul and --memcpy are two measurements: give one");
+    const int checked = cli_bench_text_check(&a->text);
+    if (checked != CLI_OK)
+        return checked;
     sotto_error err = {0};
     sotto_whisper_model *model = NULL;
     sotto_whisper_model_options mo;
     sotto_whisper_model_options_default(&mo);
-    cli_device_fill(&a->devices, &mo.backend);
-    mo.measure_only = a->devices.memory;
-    mo.backend.cpu_level = a->cpu;
-    mo.compute = a->compute;
-    mo.backend.n_threads = (int)a->threads;
+    cli_device_fill(&a->llm.devices, &mo.backend);
+    mo.measure_only = a->llm.devices.memory;
+    mo.backend.cpu_level = a->llm.cpu;
+    mo.compute = a->llm.compute;
+    mo.backend.n_threads = (int)a->llm.threads;
     cli_log log = {0};
     mo.backend.logger = cli_logger(&log);
     sotto_status status;
     if (a->matmul) {
         status = cli_bench_matmul(&mo.backend, a->json, &err);
     } else if (a->memcpy) {
-        if (strcmp(a->devices.device, "auto") != 0 && strcmp(a->devices.device, "cpu") != 0)
+        if (strcmp(a->llm.devices.device, "auto") != 0 && strcmp(a->llm.devices.device, "cpu") != 0)
             return cli_usage(&cmd_bench, "--memcpy measures the host's memory: --device has no place there");
         status = cli_bench_memory(used_threads(&mo.backend), a->json, &err);
     } else {
-        char *path = cli_model_path(a->model, NULL, &err);
+        char *path = cli_model_path(a->llm.model, NULL, &err);
+        if (path && writes_text(path)) {
+            a->text.runs = a->runs > 0 ? a->runs : 5;
+            a->text.json = a->json;
+            const int code = cli_bench_text(&a->text, &a->llm, path, used_threads(&mo.backend));
+            free(path);
+            return code;
+        }
+        a->runs = a->runs > 0 ? a->runs : 3;
         const double start = cli_now();
         status = path ? sotto_whisper_model_open(path, &mo, &model, &err) : err.code;
-        if (status == SOTTO_OK && a->devices.memory)
+        if (status == SOTTO_OK && a->llm.devices.memory)
             status = print_memory(model, &err);
         else if (status == SOTTO_OK)
             status = measure(a, &mo.backend, model, (cli_now() - start) * 1e3, &err);
@@ -358,8 +390,11 @@ const cli_command cmd_bench = {
     .options = options,
     .args_size = sizeof(bench_args),
     .run = run,
-    .details = "encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token, "
+    .details = "Of a model that hears, encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token, "
                "decoder_5_ms a step of five beams, decoder_40_ms one of eight windows of five beams; "
-               "peak_rss_mb is the peak before those.",
+               "peak_rss_mb is the peak before those. Of a model that writes text, pp512 is a prompt of 512 tokens and "
+               "tg128 128 "
+               "generated ones, in tokens a second as llama-bench measures them.",
     .examples = "sotto bench -m base -t 2\ttable\nsotto bench --json\tfor a program\n"
+                "sotto bench -m smollm2-135m -p 512,2048 -n 128 -d 0,1024\ttext: prompts, generation, at depth\n"
                 "sotto bench --matmul -t 1\tproducts alone\n"};

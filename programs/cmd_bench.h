@@ -2,7 +2,7 @@
 #ifndef SOTTO_PROGRAMS_CMD_BENCH_H
 #define SOTTO_PROGRAMS_CMD_BENCH_H
 
-#include "sotto/backend.h"
+#include "common/llm.h"
 
 /* Of n >= 1 values, which it sorts. */
 double cli_bench_median(double *values, size_t n);
@@ -10,5 +10,20 @@ double cli_bench_median(double *values, size_t n);
 sotto_status cli_bench_matmul(const sotto_backend_options *options, bool json, sotto_error *err);
 /* Bytes a second of reading and copying blocks of 16 KiB to 256 MiB on n_threads threads, each with blocks of its own. */
 sotto_status cli_bench_memory(int n_threads, bool json, sotto_error *err);
+
+/* Bytes a second that n_threads read from memory together, of blocks that no cache holds. */
+sotto_status cli_bench_bandwidth(int n_threads, double *bytes_a_second);
+
+/* What is measured of a model that writes text: lists of numbers with commas between. */
+typedef struct cli_bench_text_args {
+    const char *prompt, *generate, *depth;
+    int64_t runs;
+    bool json;
+} cli_bench_text_args;
+/* CLI_OK, or CLI_USAGE after a message. */
+int cli_bench_text_check(const cli_bench_text_args *args);
+/* Tokens a second of prompts and of generation, as llama-bench measures them, and what memory they need; prints. `threads`:
+ * those in use. Returns an exit code, after a message when something failed. */
+int cli_bench_text(const cli_bench_text_args *args, const cli_llm_args *llm, const char *path, int threads);
 
 #endif

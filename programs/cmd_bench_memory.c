@@ -77,20 +77,46 @@ static sotto_status measure(worker *w, int n, size_t bytes, double *read, double
     return SOTTO_OK;
 }
 
+/* Blocks for n workers of `most` bytes each; false without memory. */
+static bool make_blocks(worker *w, int n, size_t most)
+{
+    bool ok = true;
+    for (int i = 0; i < n; i++) {
+        w[i].from = malloc(most);
+        w[i].to = malloc(most);
+        ok = ok && w[i].from && w[i].to;
+        if (ok) /* a page that was never written is not there */
+            memset(w[i].from, 1, most), memset(w[i].to, 2, most);
+    }
+    return ok;
+}
+
+static void free_blocks(worker *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        free(w[i].from);
+        free(w[i].to);
+    }
+}
+
+sotto_status cli_bench_bandwidth(int n_threads, double *bytes_a_second)
+{
+    const int n = n_threads < 1 ? 1 : n_threads > MOST_THREADS ? MOST_THREADS : n_threads;
+    const size_t bytes = block_sizes[N_BLOCKS - 1] / (size_t)n / 64 * 64;
+    worker w[MOST_THREADS] = {0};
+    double read = 0, copied = 0;
+    const sotto_status status = make_blocks(w, n, bytes) ? measure(w, n, bytes, &read, &copied) : SOTTO_E_MEMORY;
+    free_blocks(w, n);
+    *bytes_a_second = read * 1e9;
+    return status;
+}
+
 sotto_status cli_bench_memory(int n_threads, bool json, sotto_error *err)
 {
     const int n = n_threads < 1 ? 1 : n_threads > MOST_THREADS ? MOST_THREADS : n_threads;
     worker w[MOST_THREADS] = {0};
-    sotto_status status = SOTTO_OK;
     const size_t most = block_sizes[N_BLOCKS - 1] / (size_t)n / 64 * 64;
-    for (int i = 0; i < n; i++) {
-        w[i].from = malloc(most);
-        w[i].to = malloc(most);
-        if (!w[i].from || !w[i].to)
-            status = SOTTO_E_MEMORY;
-        else /* a page that was never written is not there */
-            memset(w[i].from, 1, most), memset(w[i].to, 2, most);
-    }
+    sotto_status status = make_blocks(w, n, most) ? SOTTO_OK : SOTTO_E_MEMORY;
     cli_text out = {0};
     if (json)
         cli_text_printf(&out, "{\"threads\": %d, \"memcpy\": [", n);
@@ -113,9 +139,6 @@ sotto_status cli_bench_memory(int n_threads, bool json, sotto_error *err)
     else if (err && status != SOTTO_OK)
         snprintf(err->text, sizeof err->text, "memory bandwidth: %s", sotto_status_name(status));
     cli_text_free(&out);
-    for (int i = 0; i < n; i++) {
-        free(w[i].from);
-        free(w[i].to);
-    }
+    free_blocks(w, n);
     return status;
 }

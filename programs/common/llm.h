@@ -50,18 +50,12 @@ typedef struct cli_llm_args {
         "mlock", NULL, CLI_FLAG, (at) + offsetof(cli_llm_args, mlock), NULL, NULL, 0, 0, NULL,                          \
             "keep the mapped file in memory while loading"                                                              \
     }
-/* `ctx` is the preset of --ctx. */
-#define CLI_LLM_SESSION_OPTIONS(at, ctx_preset)                                                          \
-    {"ctx",   "-c --ctx-size",                                                                           \
-     CLI_INT, (at) + offsetof(cli_llm_args, ctx),                                                        \
-     "N",     ctx_preset,                                                                                \
-     0,       1 << 24,                                                                                   \
-     NULL,    "tokens that the context holds; 0 = as the model was trained, at most 4096"},              \
-        {"batch", "-b -ub --batch-size --ubatch-size",                                                   \
-         CLI_INT, (at) + offsetof(cli_llm_args, batch),                                                  \
-         "N",     "512",                                                                                 \
-         1,       1 << 20,                                                                               \
-         NULL,    "tokens of a prompt that are computed at once"},                                       \
+#define CLI_LLM_CACHE_OPTIONS(at)                                                                        \
+    {"batch", "-b -ub --batch-size --ubatch-size",                                                       \
+     CLI_INT, (at) + offsetof(cli_llm_args, batch),                                                      \
+     "N",     "512",                                                                                     \
+     1,       1 << 20,                                                                                   \
+     NULL,    "tokens of a prompt that are computed at once"},                                           \
         {"cache-type-k",                                                                                 \
          "-ctk",                                                                                         \
          CLI_CHOICE,                                                                                     \
@@ -76,6 +70,14 @@ typedef struct cli_llm_args {
         "cache-type-v", "-ctv", CLI_CHOICE, (at) + offsetof(cli_llm_args, cache_v), "TYPE", "f16", 0, 0, \
             "f16 f32 bf16 q8_0", "numbers of the cache of values"                                        \
     }
+/* `ctx_preset` is that of --ctx. */
+#define CLI_LLM_SESSION_OPTIONS(at, ctx_preset)                                             \
+    {"ctx",   "-c --ctx-size",                                                              \
+     CLI_INT, (at) + offsetof(cli_llm_args, ctx),                                           \
+     "N",     ctx_preset,                                                                   \
+     0,       1 << 24,                                                                      \
+     NULL,    "tokens that the context holds; 0 = as the model was trained, at most 4096"}, \
+        CLI_LLM_CACHE_OPTIONS(at)
 
 /* A model by name or path; `vocabulary` opens it without its weights. Says what failed; CLI_OK, CLI_FAILED or CLI_USAGE. */
 int cli_llm_open(const cli_llm_args *args, bool vocabulary, cli_log *log, sotto_llama_model **out);

@@ -98,6 +98,36 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_floats(const sotto_model_file 
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_meta_string_at(const sotto_model_file *f, const char *key, int64_t index,
                                                             const char **out, size_t *length, sotto_error *err);
 
+/* How much each column of a model's matrices matters: sums of the squares of what the matrix is multiplied with. Files are
+ * GGUF with the layout of llama.cpp's. One thread at a time. */
+typedef struct sotto_imatrix sotto_imatrix;
+
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_create(sotto_imatrix **out, sotto_error *err);
+/* From a file; SOTTO_E_FORMAT for one that is no importance matrix. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_load(const char *path, sotto_imatrix **out, sotto_error *err);
+SOTTO_API void sotto_imatrix_free(sotto_imatrix *m);
+/* Adds, for the tensor of that name, squares[i] = the sum over `count` rows of the square of column i, n columns. Called again
+ * for the same tensor n must be the same. Squares must be finite and at least 0. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_add(sotto_imatrix *m, const char *name, int64_t n,
+                                                         const float *squares, int64_t count, sotto_error *err);
+/* What the file says about where the numbers come from: the text's name, pieces read and tokens of each. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_describe(sotto_imatrix *m, const char *dataset, int64_t chunks,
+                                                              int64_t chunk_size, sotto_error *err);
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_save(const sotto_imatrix *m, const char *path, sotto_error *err);
+
+/* Number of tensors, and what is known of each, sorted by name. */
+SOTTO_API int64_t sotto_imatrix_count(const sotto_imatrix *m);
+typedef struct sotto_imatrix_entry {
+    const char *name; /* valid as long as the matrix; squares until the next call that changes it */
+    int64_t n, rows;
+    const float *squares; /* sums; divided by rows they are means */
+} sotto_imatrix_entry;
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_get(const sotto_imatrix *m, int64_t index,
+                                                         sotto_imatrix_entry *out);
+/* SOTTO_E_NOT_FOUND when there is none for that tensor. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_find(const sotto_imatrix *m, const char *name,
+                                                          sotto_imatrix_entry *out);
+
 typedef struct sotto_convert_options {
     const char *format; /* "ggml" or "gguf"; NULL: by the output's ending (.gguf, else ggml) */
     const char *dtype; /* NULL: keep; else a type sotto_dtype_can_pack() accepts. Matrices whose width is not a multiple of

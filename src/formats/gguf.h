@@ -2,7 +2,7 @@
 #ifndef SOTTO_SRC_FORMATS_GGUF_H
 #define SOTTO_SRC_FORMATS_GGUF_H
 
-#include "formats/model_file_impl.h"
+#include "formats/convert_impl.h"
 
 /* Types of metadata values. */
 enum {
@@ -21,6 +21,21 @@ enum {
     ST_GGUF_F64,
     ST_GGUF_TYPES
 };
+
+/* ---- writing ---- */
+
+enum { ST_GGUF_ALIGNMENT = 32 };
+
+void st_gguf_put_text(st_out *o, const char *text, size_t n);
+/* A key and the type of its value, which follows. */
+void st_gguf_put_key(st_out *o, const char *key, int type);
+/* The same for an array of n elements. */
+void st_gguf_put_array(st_out *o, const char *key, int type, int64_t n);
+void st_gguf_put_u32(st_out *o, const char *key, uint32_t value);
+/* Bytes from `at` to the next place where a tensor may begin. */
+size_t st_gguf_padding(uint64_t at);
+
+/* ---- reading ---- */
 
 /* What one file of a model in parts says of itself; count is 0 in a model of one file. */
 typedef struct st_gguf_split {

@@ -4,7 +4,7 @@
 #include "formats/convert_impl.h"
 #include "formats/gguf.h"
 
-enum { ALIGNMENT = 32, BLOCK_VERSION = 2 };
+enum { BLOCK_VERSION = 2 };
 
 /* What describes the source's files. */
 static const char *const dropped[] = {"general.alignment",   "general.file_type", "general.quantization_version",
@@ -19,35 +19,35 @@ static bool is_dropped(const char *key)
     return false;
 }
 
-static void put_text(st_out *o, const char *text, size_t n)
+void st_gguf_put_text(st_out *o, const char *text, size_t n)
 {
     st_out_number(o, n, 8);
     st_out_bytes(o, text, n);
 }
 
-static void put_key(st_out *o, const char *key, int type)
+void st_gguf_put_key(st_out *o, const char *key, int type)
 {
-    put_text(o, key, strlen(key));
+    st_gguf_put_text(o, key, strlen(key));
     st_out_number(o, (uint64_t)type, 4);
 }
 
-static void put_array_head(st_out *o, const char *key, int type, int64_t n)
+void st_gguf_put_array(st_out *o, const char *key, int type, int64_t n)
 {
-    put_key(o, key, ST_GGUF_ARRAY);
+    st_gguf_put_key(o, key, ST_GGUF_ARRAY);
     st_out_number(o, (uint64_t)type, 4);
     st_out_number(o, (uint64_t)n, 8);
 }
 
 static void put_floats(st_out *o, const char *key, const float *values, int64_t n)
 {
-    put_array_head(o, key, ST_GGUF_F32, n);
+    st_gguf_put_array(o, key, ST_GGUF_F32, n);
     st_out_bytes(o, values, (size_t)n * sizeof *values);
 }
 
 static void put_int(st_out *o, const st_meta_entry *e)
 {
     const bool small = e->value.i >= 0 && e->value.i <= UINT32_MAX;
-    put_key(o, e->about.key, small ? ST_GGUF_U32 : ST_GGUF_I64);
+    st_gguf_put_key(o, e->about.key, small ? ST_GGUF_U32 : ST_GGUF_I64);
     st_out_number(o, (uint64_t)e->value.i, small ? 4 : 8);
 }
 
@@ -59,14 +59,14 @@ static void put_float(st_out *o, const st_meta_entry *e)
     uint32_t bits32;
     memcpy(&bits, &e->value.f, sizeof bits);
     memcpy(&bits32, &f, sizeof bits32);
-    put_key(o, e->about.key, exact ? ST_GGUF_F32 : ST_GGUF_F64);
+    st_gguf_put_key(o, e->about.key, exact ? ST_GGUF_F32 : ST_GGUF_F64);
     st_out_number(o, exact ? bits32 : bits, exact ? 4 : 8);
 }
 
 static void put_string(st_out *o, const st_meta_entry *e)
 {
-    put_key(o, e->about.key, ST_GGUF_STRING);
-    put_text(o, e->value.text.data, e->value.text.n);
+    st_gguf_put_key(o, e->about.key, ST_GGUF_STRING);
+    st_gguf_put_text(o, e->value.text.data, e->value.text.n);
 }
 
 static void put_ints(st_out *o, const st_meta_entry *e)
@@ -74,7 +74,7 @@ static void put_ints(st_out *o, const st_meta_entry *e)
     bool small = true;
     for (int64_t i = 0; i < e->about.count; i++)
         small = small && e->value.ints[i] >= INT32_MIN && e->value.ints[i] <= INT32_MAX;
-    put_array_head(o, e->about.key, small ? ST_GGUF_I32 : ST_GGUF_I64, e->about.count);
+    st_gguf_put_array(o, e->about.key, small ? ST_GGUF_I32 : ST_GGUF_I64, e->about.count);
     for (int64_t i = 0; i < e->about.count; i++)
         st_out_number(o, (uint64_t)e->value.ints[i], small ? 4 : 8);
 }
@@ -86,9 +86,9 @@ static void put_float_array(st_out *o, const st_meta_entry *e)
 
 static void put_strings(st_out *o, const st_meta_entry *e)
 {
-    put_array_head(o, e->about.key, ST_GGUF_STRING, e->about.count);
+    st_gguf_put_array(o, e->about.key, ST_GGUF_STRING, e->about.count);
     for (int64_t i = 0; i < e->about.count; i++)
-        put_text(o, e->value.texts[i].data, e->value.texts[i].n);
+        st_gguf_put_text(o, e->value.texts[i].data, e->value.texts[i].n);
 }
 
 static void (*const put_kind[])(st_out *o, const st_meta_entry *e) = {
@@ -99,13 +99,13 @@ static void (*const put_kind[])(st_out *o, const st_meta_entry *e) = {
 /* Values of another GGUF file keep their types: its programs insist on them. */
 static void put_raw(st_out *o, const st_meta_entry *e)
 {
-    put_text(o, e->about.key, strlen(e->about.key));
+    st_gguf_put_text(o, e->about.key, strlen(e->about.key));
     st_out_bytes(o, e->raw.data, e->raw.n);
 }
 
-static void put_number(st_out *o, const char *key, uint32_t value)
+void st_gguf_put_u32(st_out *o, const char *key, uint32_t value)
 {
-    put_key(o, key, ST_GGUF_U32);
+    st_gguf_put_key(o, key, ST_GGUF_U32);
     st_out_number(o, value, 4);
 }
 
@@ -123,16 +123,16 @@ static void put_metadata(const st_plan *plan, st_out *o)
             put_kind[e->about.kind](o, e);
     }
     const int ftype = st_ftype(plan->main);
-    put_number(o, "general.file_type", ftype < 0 ? 0 : (uint32_t)ftype);
-    put_number(o, "general.quantization_version", BLOCK_VERSION);
-    put_number(o, "general.alignment", ALIGNMENT);
+    st_gguf_put_u32(o, "general.file_type", ftype < 0 ? 0 : (uint32_t)ftype);
+    st_gguf_put_u32(o, "general.quantization_version", BLOCK_VERSION);
+    st_gguf_put_u32(o, "general.alignment", ST_GGUF_ALIGNMENT);
     if (plan->n_filters > 0)
         put_floats(o, "whisper.mel_filters", plan->filters, plan->n_filters);
 }
 
-static size_t padding(uint64_t at)
+size_t st_gguf_padding(uint64_t at)
 {
-    return (size_t)((ALIGNMENT - at % ALIGNMENT) % ALIGNMENT);
+    return (size_t)((ST_GGUF_ALIGNMENT - at % ST_GGUF_ALIGNMENT) % ST_GGUF_ALIGNMENT);
 }
 
 sotto_status st_write_gguf(const st_plan *plan, st_out *o)
@@ -148,18 +148,18 @@ sotto_status st_write_gguf(const st_plan *plan, st_out *o)
     uint64_t offset = 0;
     for (int64_t i = 0; i < plan->n; i++) {
         const st_plan_tensor *p = &plan->list[i];
-        put_text(o, p->source.name, strlen(p->source.name));
+        st_gguf_put_text(o, p->source.name, strlen(p->source.name));
         st_out_number(o, (uint64_t)p->source.n_dims, 4);
         for (int a = 0; a < p->source.n_dims; a++)
             st_out_number(o, (uint64_t)p->source.dim[a], 8);
         st_out_number(o, (uint64_t)p->dtype, 4);
         st_out_number(o, offset, 8);
-        offset += p->bytes + padding(p->bytes);
+        offset += p->bytes + st_gguf_padding(p->bytes);
     }
-    st_out_zeros(o, padding(st_file_writer_at(o->writer)));
+    st_out_zeros(o, st_gguf_padding(st_file_writer_at(o->writer)));
     for (int64_t i = 0; i < plan->n; i++) {
         st_out_tensor(o, plan, i);
-        st_out_zeros(o, padding(plan->list[i].bytes));
+        st_out_zeros(o, st_gguf_padding(plan->list[i].bytes));
     }
     return o->status;
 }

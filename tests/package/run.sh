@@ -1,7 +1,8 @@
 #!/bin/sh
-# Install into a temporary prefix, move it, and build the example outside the tree from there.
+# Install into a temporary prefix, move it, and build the examples outside the tree from there.
 #   run.sh SOURCE BUILD CC SANITIZERS|none pkgconfig|cmake shared|static
-# With models/tiny.en and the sample fetched the example also runs on them; without, it has to fail with a sentence.
+# generate runs on a small seeded model. With models/tiny.en and the sample fetched transcribe also runs on them; without, it
+# has to fail with a sentence.
 set -eu
 source=$1 build=$2 cc=$3 sanitize=$4 way=$5 kind=$6
 work=$(mktemp -d)
@@ -13,7 +14,7 @@ cmake --install "$build" --prefix "$work/first" >"$work/install.log" || {
 }
 mv "$work/first" "$work/prefix"
 mkdir "$work/example"
-cp "$source/examples/transcribe.c" "$source/examples/CMakeLists.txt" "$work/example"
+cp "$source/examples/transcribe.c" "$source/examples/generate.c" "$source/examples/CMakeLists.txt" "$work/example"
 cd "$work/example"
 pc=$(find "$work/prefix" -name sotto.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -24,13 +25,17 @@ flags="-std=c11 -Wall -Wextra -Wpedantic -Werror"
 
 case $way-$kind in
 pkgconfig-shared)
-    # shellcheck disable=SC2046,SC2086
-    "$cc" $flags transcribe.c $(pkg-config --cflags --libs sotto) -o transcribe
+    for example in transcribe generate; do
+        # shellcheck disable=SC2046,SC2086
+        "$cc" $flags $example.c $(pkg-config --cflags --libs sotto) -o $example
+    done
     ;;
 pkgconfig-static)
     rm -f "$lib"/libsotto.so*
-    # shellcheck disable=SC2046,SC2086
-    "$cc" $flags transcribe.c $(pkg-config --static --cflags --libs sotto) -o transcribe
+    for example in transcribe generate; do
+        # shellcheck disable=SC2046,SC2086
+        "$cc" $flags $example.c $(pkg-config --static --cflags --libs sotto) -o $example
+    done
     ;;
 cmake-*)
     command -v make >/dev/null || export CMAKE_GENERATOR=Ninja
@@ -39,7 +44,7 @@ cmake-*)
         cat cmake.log
         exit 1
     }
-    cp build/transcribe transcribe
+    cp build/transcribe build/generate .
     ;;
 esac
 if [ "$kind" = static ] && ldd ./transcribe | grep -q libsotto; then
@@ -61,6 +66,16 @@ grep -q '^transcribe: not.found: .*/does/not/exist' message || {
     cat message
     exit 1
 }
+if ./generate /does/not/exist "text" >text 2>message || ! grep -q '^generate: not.found: .*/does/not/exist' message; then
+    echo "a missing model was accepted, or the message is unexpected:"
+    cat message
+    exit 1
+fi
+if [ -e "$build/llama/made" ]; then
+    ./generate "$build/llama/llama.gguf" "the quick brown" >text
+    ./generate "$build/llama/llama.gguf" "the quick brown" >again
+    [ "$(wc -c <text)" -gt 10 ] && cmp text again # the same seed, the same text
+fi
 wav=$(find "$source/models/sample" "$source/models/samples" -name '*-0880.wav' 2>/dev/null | head -n 1)
 if [ "$wav" ] && [ -d "$source/models/tiny.en" ]; then
     tail -c +45 "$wav" >audio.s16le # a WAV header of 44 bytes

@@ -4,15 +4,7 @@
 #ifndef SOTTO_SRC_MODELS_COMMON_GRAMMAR_FILTER_H
 #define SOTTO_SRC_MODELS_COMMON_GRAMMAR_FILTER_H
 
-#include "models/common/grammar_match.h"
-
-/* Callbacks as in sampler.h. */
-typedef struct st_token_texts {
-    const char *(*bytes)(void *user, int32_t id, size_t *n);
-    bool (*ends)(void *user, int32_t id);
-    void *user;
-    int32_t n_vocab;
-} st_token_texts;
+#include "models/common/grammar_tokens.h"
 
 typedef struct st_grammar_filter st_grammar_filter;
 

@@ -71,9 +71,9 @@ static sotto_status read_grammar(const cli_sampling_args *a, sotto_grammar **out
         status = sotto_grammar_create(text.data ? text.data : "", text.size, NULL, out, err);
     cli_text_free(&text);
     if (status != SOTTO_OK && !is_text) { /* the library does not know the file */
-        char sentence[400];
+        char sentence[sizeof err->text];
         snprintf(sentence, sizeof sentence, "%s", err->text);
-        cli_fail(err, status, "%s: %s", given, sentence);
+        cli_fail(err, status, "%.200s: %s", given, sentence);
     }
     /* what a file or a text says is no wrong argument of the command */
     return status == SOTTO_E_ARGUMENT ? SOTTO_E_FORMAT : status;

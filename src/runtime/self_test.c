@@ -60,6 +60,23 @@ sotto_status sotto_device_ops(int index, void (*row)(void *user, const char *op,
     return SOTTO_OK;
 }
 
+bool sotto_backend_multiplies(const sotto_backend *backend, int device, sotto_dtype dtype)
+{
+    const int64_t x_dim[2] = {256, 2}, w_dim[2] = {256, 32};
+    if (!backend || device < 0 || device >= backend->n_device)
+        return false;
+    paper p = {0};
+    sotto_graph *g;
+    sotto_tensor *w = declare_on_paper(&p, dtype, 2, w_dim, true);
+    if (!w || sotto_graph_create("case", &g, NULL) != SOTTO_OK)
+        return false;
+    sotto_tensor *x = sotto_graph_input(g, "x", SOTTO_F32, 2, x_dim);
+    const sotto_tensor *y = sotto_linear(g, x, sotto_graph_use(g, w), NULL, SOTTO_ACT_NONE, NULL);
+    const bool has = sotto_graph_finish(g, NULL) == SOTTO_OK && backend->device[device].impl->supports(y);
+    sotto_graph_free(g);
+    return has;
+}
+
 /* ---- trying ---- */
 
 typedef struct trial {

@@ -95,7 +95,7 @@ sotto_status st_weight_shape(const st_weights *l, const st_weight *w, sotto_dtyp
             dim[0] = w->width[i];
             dim[1] += w->rows[i];
         }
-        if (w->missing_is_zero && sotto_model_tensor_find(l->file, w->part[i], &t) != SOTTO_OK)
+        if ((w->missing_is_zero >> i & 1) && sotto_model_tensor_find(l->file, w->part[i], &t) != SOTTO_OK)
             continue;
         ST_TRY(st_weight_find(l, w, i, &t, err));
         if (is_whole(w))

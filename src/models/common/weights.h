@@ -19,9 +19,9 @@ typedef struct st_weight {
     sotto_tensor **out;
     st_weight_kind kind;
     int device;
-    bool missing_is_zero; /* of the parts of a vector */
-    bool rows_only;       /* a matrix that is never multiplied with: not packed */
+    bool rows_only; /* a matrix that is never multiplied with: not packed */
     int n_parts;
+    unsigned missing_is_zero;                   /* bit i: part i of a vector may be missing */
     char part[ST_WEIGHT_PARTS][ST_WEIGHT_NAME]; /* names in the file */
     int64_t rows[ST_WEIGHT_PARTS];              /* of each part; of a vector 1 */
     int64_t width[ST_WEIGHT_PARTS];             /* of each part; of matrices all the same */

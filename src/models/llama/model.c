@@ -17,18 +17,18 @@ typedef struct loader {
     bool own_lookup; /* a second copy of it for looking tokens up, because the first is in pieces */
 } loader;
 
-/* The type a matrix is kept in: the file's where the devices compute with it, else one that loses nothing that matters. In
- * f16 nothing is wider than that, and with 8-bit activations floats are multiplied as bf16. */
+/* The type a matrix is kept in: the file's where its device multiplies with it, else one that loses nothing that matters. In
+ * f16 nothing is wider than that, and with 8-bit activations halves are multiplied as bf16. */
 static sotto_dtype resident_dtype(const void *user, const st_weight *w, sotto_dtype file)
 {
-    const loader *l = user;
+    const sotto_llama_model *m = ((const loader *)user)->m;
     if (w->rows_only)
         return file;
-    if (l->m->compute == SOTTO_F16 && file == SOTTO_F32)
+    if (m->compute == SOTTO_F16 && file == SOTTO_F32)
         return SOTTO_F16;
-    if (l->m->compute == SOTTO_I8 && file == SOTTO_F16)
+    if (m->compute == SOTTO_I8 && file == SOTTO_F16)
         return SOTTO_BF16;
-    return sotto_dtype_can_pack(file) ? file : SOTTO_F16;
+    return sotto_backend_multiplies(m->backend, w->device, file) ? file : SOTTO_F16;
 }
 
 static void go_to_layer(loader *l, int i)
@@ -65,7 +65,7 @@ static void add_fused(loader *l, st_fused *f, const char *prefix, const char *co
         char name[ST_WEIGHT_NAME];
         join(name, prefix, names[p], ".weight");
         sotto_model_tensor t;
-        const st_weight plain = {.kind = ST_WEIGHT_MATRIX};
+        const st_weight plain = {.kind = ST_WEIGHT_MATRIX, .device = list->device};
         const bool found = sotto_model_tensor_find(l->file, name, &t) == SOTTO_OK;
         const sotto_dtype mine = resident_dtype(l, &plain, found ? t.dtype : type[0]);
         int to = 0;
@@ -96,7 +96,7 @@ static void add_fused(loader *l, st_fused *f, const char *prefix, const char *co
     for (int i = 0; i < f->n && bias; i++) {
         st_weight *b = st_weights_add(list, &f->b[i], ST_WEIGHT_VECTOR);
         if (b)
-            b->missing_is_zero = !needs_bias;
+            b->missing_is_zero = needs_bias ? 0 : ~0u;
         for (int p = 0; p < n; p++) {
             char name[ST_WEIGHT_NAME];
             join(name, names[p], ".bias", "");

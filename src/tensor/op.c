@@ -46,7 +46,8 @@ bool st_op_is_vector(const sotto_tensor *t, int64_t n)
 bool st_op_is_weight_type(sotto_dtype dtype)
 {
     static const sotto_dtype types[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q4_0, SOTTO_Q4_1,
-                                        SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0, SOTTO_I8};
+                                        SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0, SOTTO_I8,   SOTTO_Q2_K,
+                                        SOTTO_Q3_K, SOTTO_Q4_K, SOTTO_Q5_K, SOTTO_Q6_K, SOTTO_IQ4_NL};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i] == dtype)
             return true;

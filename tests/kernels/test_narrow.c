@@ -93,7 +93,7 @@ static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fi
         fill_row(x + i * c->k, c->k, i);
     const float *bias = guard_floats((size_t)c->n), *residual = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false, fine};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false, fine, false};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, residual, (ptrdiff_t)c->n, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     int *q = malloc((size_t)c->k * sizeof *q);
@@ -147,7 +147,7 @@ static void check_bf16(const st_cpu_kernels *k, const product_case *c)
     const float *x = guard_floats((size_t)(c->m * c->k)), *bias = guard_floats((size_t)c->n);
     float *y = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_BF16, c->n, c->k, packed, true, false};
+    const st_cpu_right right = {ST_CPU_W_BF16, c->n, c->k, packed, true, false, false};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, NULL, 0, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     for (int64_t i = 0; i < c->m; i++) {
@@ -184,7 +184,7 @@ static void check_special(const st_cpu_kernels *k, const product_case *c)
     x[0] = NAN;
     x[c->m * c->k - 1] = INFINITY;
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, i8, false, false};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, i8, false, false, false};
     const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)c->n};
     run_product(k, &left, &right, &e, c->m);
     for (int64_t i = 0; i < c->m * c->n; i++) {
@@ -262,7 +262,7 @@ static void check_extremes(const st_cpu_kernels *k)
         uint8_t *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, 1, kk));
         st_cpu_pack_rows(ST_CPU_W_I8, kk, row, 0, 1, packed);
         const st_cpu_left left = {.x = x, .n1 = 1, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-        const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false, false};
+        const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false, false, false};
         const st_cpu_epilogue e = {.out = &y, .out_stride = 1};
         run_product(k, &left, &right, &e, 1);
         assert_true(y == (float)(sign * 255 * 127 * (int)kk));

@@ -1,4 +1,5 @@
 /* cpu_gemm.c: blocking around the product kernels. Narrow products (8-bit, bf16) read the packed weights as they are.
+ * Products of block types as integers do so for few rows, and expand a part of a panel to bytes for many.
  * f32 products of many rows expand a part of a panel to f32 once, which meets all packed rows while it is in the cache;
  * of few rows they stream a panel through once, expanded in registers. */
 #include "backends/cpu/cpu_gemm.h"
@@ -10,9 +11,11 @@ enum { EXPAND_BLOCKS = 16, TILE = 2 * 16, CHUNK = 64 };
 
 /* How a product is computed. */
 typedef struct route {
-    const st_cpu_narrow *narrow; /* NULL: f32 */
+    const st_cpu_narrow *narrow; /* NULL: f32, or */
+    const st_cpu_dot *dot;       /* block types as integers */
     int tile, unit;              /* rows of a tile at most; packed tiles are padded to whole units */
-    int64_t chunks;              /* 64-byte chunks of a packed row */
+    int64_t chunks;              /* of a packed row */
+    size_t chunk;                /* bytes of one */
     bool few, round;
     int digits; /* packed rows of a row */
 } route;
@@ -22,13 +25,31 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
     const bool round = right->type == ST_CPU_W_BF16 && right->bf16;
     const st_cpu_narrow *narrow = right->type == ST_CPU_W_I8 ? &k->i8 : round && k->bf16.mr > 0 ? &k->bf16 : NULL;
     const bool few = n_total <= ST_CPU_FEW_ROWS;
-    const int64_t blocks = st_cpu_blocks(right->type, right->k);
+    const int64_t blocks = st_cpu_blocks(right->type, right->k); /* one chunk each */
     const int digits = right->type == ST_CPU_W_I8 && right->fine ? 2 : 1;
     if (narrow != NULL)
-        return (route){
-            .narrow = narrow, .tile = narrow->mr / digits, .unit = narrow->row_unit, .chunks = blocks, .digits = digits};
-    return (route){
-        .tile = few ? k->skinny_rows : k->mr, .unit = 1, .chunks = 2 * blocks, .few = few, .round = round, .digits = 1};
+        return (route){.narrow = narrow,
+                       .tile = narrow->mr / digits,
+                       .unit = narrow->row_unit,
+                       .chunks = blocks,
+                       .chunk = CHUNK,
+                       .digits = digits};
+    if (right->int8 && k->dot.direct[right->type][1] != NULL)
+        return (route){.dot = &k->dot,
+                       .tile = n_total <= k->dot.few ? k->dot.few : k->dot.mr,
+                       .unit = 1,
+                       .chunks = right->k / ST_CPU_BLOCK,
+                       .chunk = sizeof(st_cpu_left8),
+                       .few = n_total <= k->dot.few,
+                       .digits = 1};
+    const bool skinny = few && k->skinny[right->type][1] != NULL;
+    return (route){.tile = skinny ? k->skinny_rows : k->mr,
+                   .unit = 1,
+                   .chunks = 2 * ((right->k + ST_CPU_BLOCK - 1) / ST_CPU_BLOCK),
+                   .chunk = CHUNK,
+                   .few = skinny,
+                   .round = round,
+                   .digits = 1};
 }
 
 int st_cpu_gemm_tile(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
@@ -99,9 +120,9 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
     const areas a = areas_of(scratch, right->k);
     for (int first = 0; first < n_rows; first += t.tile) {
         const int rows = n_rows - first < t.tile ? n_rows - first : t.tile, padded = padded_rows(&t, rows);
-        uint8_t *tile = a.packed + (size_t)(CHUNK * t.chunks * t.digits) * (size_t)first;
+        uint8_t *tile = a.packed + t.chunk * (size_t)(t.chunks * t.digits) * (size_t)first;
         for (int r = 0; r < padded; r++) {
-            uint8_t *dst = tile + r * CHUNK;
+            uint8_t *dst = tile + (size_t)r * t.chunk;
             if (r >= rows * t.digits) {
                 for (int64_t c = 0; c < t.chunks; c++)
                     memset(dst + c * CHUNK * padded, 0, CHUNK);
@@ -110,7 +131,9 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
             if (r >= rows)
                 continue; /* second bytes */
             const float *x = left_row(left, row + first + r, right->k, a.unclipped);
-            if (t.narrow != NULL)
+            if (t.dot != NULL)
+                t.dot->pack_row(right->type, x, right->k, dst, rows);
+            else if (t.narrow != NULL)
                 t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + rows * CHUNK : NULL, padded,
                                    &a.scale[first + r]);
             else
@@ -122,9 +145,9 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
 static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
                        const areas *s)
 {
-    const int64_t n_block = st_cpu_blocks(right->type, right->k);
-    const size_t row_bytes = (size_t)n_block * 2 * CHUNK;
-    const int64_t step = right->type == ST_CPU_W_F32 ? n_block : EXPAND_BLOCKS;
+    const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
+    const size_t row_bytes = (size_t)(n_block * parts) * 2 * CHUNK;
+    const int64_t step = right->type == ST_CPU_W_F32 ? n_block : EXPAND_BLOCKS / parts;
     if (n_block == 0)
         memset(s->acc, 0, sizeof(float) * (size_t)n_rows * TILE);
     for (int64_t b = 0; b < n_block; b += step) {
@@ -136,8 +159,29 @@ static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const
             k->expand[right->type](panel + st_cpu_block_bytes(right->type) * (size_t)b, blocks, s->expanded);
         for (int r = 0; r < n_rows; r += k->mr) {
             const int rows = n_rows - r < k->mr ? n_rows - r : k->mr;
-            const uint8_t *tile = s->packed + row_bytes * (size_t)r + (size_t)(b * 2 * CHUNK * rows);
-            k->product[rows]((const float *)(const void *)tile, w, 2 * blocks, s->acc + (size_t)r * TILE, b == 0);
+            const uint8_t *tile = s->packed + row_bytes * (size_t)r + (size_t)(b * parts * 2 * CHUNK * rows);
+            k->product[rows]((const float *)(const void *)tile, w, 2 * blocks * (int)parts, s->acc + (size_t)r * TILE,
+                             b == 0);
+        }
+    }
+}
+
+static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
+                      const areas *s)
+{
+    const st_cpu_dot *d = &k->dot;
+    const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
+    const int64_t step = EXPAND_BLOCKS / parts;
+    uint8_t *const expanded = (uint8_t *)s->expanded;
+    if (n_block == 0)
+        memset(s->acc, 0, sizeof(float) * (size_t)n_rows * TILE);
+    for (int64_t b = 0; b < n_block; b += step) {
+        const int blocks = (int)(n_block - b < step ? n_block - b : step);
+        d->expand[right->type](panel + st_cpu_block_bytes(right->type) * (size_t)b, blocks, expanded);
+        for (int r = 0; r < n_rows; r += d->mr) {
+            const int rows = n_rows - r < d->mr ? n_rows - r : d->mr;
+            const uint8_t *tile = s->packed + sizeof(st_cpu_left8) * (size_t)(n_block * parts * r + b * parts * rows);
+            d->product[right->type][rows](tile, expanded, blocks * (int)parts, s->acc + (size_t)r * TILE, b == 0);
         }
     }
 }
@@ -148,12 +192,14 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
     const route t = route_of(k, right, n_total);
     const areas s = areas_of(scratch, right->k);
     const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k),
-                 row_bytes = (size_t)(CHUNK * t.chunks * t.digits);
+                 row_bytes = t.chunk * (size_t)(t.chunks * t.digits);
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
         const int64_t col = p * ST_CPU_PANEL;
         const int cols = (int)(right->n - col < ST_CPU_PANEL ? right->n - col : ST_CPU_PANEL);
-        if (t.narrow == NULL && !t.few)
+        if (t.dot != NULL && !t.few)
+            panel_dot(k, right, w, n_rows, &s);
+        else if (t.narrow == NULL && !t.few)
             panel_many(k, right, w, n_rows, &s);
         for (int r = 0; r < n_rows; r += t.tile) {
             const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, rows);
@@ -167,6 +213,8 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
             }
             if (t.narrow != NULL)
                 t.narrow->product[rows](a, w, (int)t.chunks, acc);
+            else if (t.few && t.dot != NULL)
+                t.dot->direct[right->type][rows](a, w, (int)st_cpu_blocks(right->type, right->k), acc);
             else if (t.few)
                 k->skinny[right->type][rows]((const float *)(const void *)a, w, (int)(t.chunks / 2), acc);
             k->finish(e, acc, padded, rows, row + r, col, cols);

@@ -24,6 +24,7 @@ typedef struct st_cpu_right {
     const uint8_t *packed;
     bool bf16; /* with bf16 weights: the left side is rounded to bf16, and bf16 instructions may be used */
     bool fine; /* with i8 weights: the left side has 16 bits, not 8 */
+    bool int8; /* with weights of block types: products of integers */
 } st_cpu_right;
 
 enum { ST_CPU_FEW_ROWS = ST_CPU_MAX_SKINNY }; /* up to here f32 products expand weights in registers */

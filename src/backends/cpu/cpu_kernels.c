@@ -11,6 +11,7 @@ typedef struct level_row {
     void (*fill_product)(st_cpu_kernels *k); /* NULL: nothing beyond the level below */
     void (*fill_rows)(st_cpu_kernels *k);
     void (*fill_narrow)(st_cpu_kernels *k);
+    void (*fill_dot)(st_cpu_kernels *k);
     bool compiled;
     sotto_dtype prefers; /* measured with bench/kernels */
 } level_row;
@@ -21,14 +22,18 @@ typedef struct level_row {
 #define ST_CPU_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI | ST_CPU_AVX512_BF16 | ST_CPU_AVX512_VBMI)
 
 static const level_row levels[ST_CPU_LEVEL_COUNT] = {
-    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL, true,
-                               SOTTO_F32},
+    [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL,
+                               st_cpu_fill_dot_portable, true, SOTTO_F32},
 #if defined(__x86_64__)
-    [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, true, SOTTO_F32},
-    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, true, SOTTO_I8},
-    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, true, SOTTO_I8},
-    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, true, SOTTO_I8},
-    [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, true, SOTTO_I8},
+    [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, st_cpu_fill_dot_v2,
+                         true, SOTTO_F32},
+    [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, st_cpu_fill_dot_v3, true,
+                         SOTTO_I8},
+    [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, st_cpu_fill_dot_v4, true,
+                         SOTTO_I8},
+    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, st_cpu_fill_dot_vnni, true,
+                           SOTTO_I8},
+    [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, NULL, true, SOTTO_I8},
 #else
     [ST_CPU_LEVEL_V2] = {.name = "v2"},
     [ST_CPU_LEVEL_V3] = {.name = "v3"},
@@ -37,9 +42,10 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
     [ST_CPU_LEVEL_AMX] = {.name = "amx"},
 #endif
 #if defined(__aarch64__)
-    [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, NULL, true, SOTTO_F32},
-    [ST_CPU_LEVEL_DOTPROD] = {"dotprod", ST_CPU_NEON | ST_CPU_DOTPROD, NULL, NULL, st_cpu_fill_narrow_dotprod, true,
-                              SOTTO_F32},
+    [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, NULL,
+                           st_cpu_fill_dot_neon, true, SOTTO_F32},
+    [ST_CPU_LEVEL_DOTPROD] = {"dotprod", ST_CPU_NEON | ST_CPU_DOTPROD, NULL, NULL, st_cpu_fill_narrow_dotprod,
+                              st_cpu_fill_dot_dotprod, true, SOTTO_F32},
 #else
     [ST_CPU_LEVEL_NEON] = {.name = "neon"},
     [ST_CPU_LEVEL_DOTPROD] = {.name = "dotprod"},
@@ -56,6 +62,8 @@ void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level)
             levels[i].fill_rows(k);
         if (levels[i].compiled && levels[i].fill_narrow != NULL)
             levels[i].fill_narrow(k);
+        if (levels[i].compiled && levels[i].fill_dot != NULL)
+            levels[i].fill_dot(k);
     }
     k->level = level;
 }

@@ -37,6 +37,12 @@ typedef enum st_cpu_wtype {
     ST_CPU_W_Q5_0,
     ST_CPU_W_Q5_1,
     ST_CPU_W_I8,
+    ST_CPU_W_IQ4_NL,
+    ST_CPU_W_Q2_K, /* from here on: blocks of 256 */
+    ST_CPU_W_Q3_K,
+    ST_CPU_W_Q4_K,
+    ST_CPU_W_Q5_K,
+    ST_CPU_W_Q6_K,
     ST_CPU_W_COUNT
 } st_cpu_wtype;
 
@@ -69,6 +75,7 @@ typedef struct st_cpu_cells {
     float scale;
     const float *q[ST_CPU_MAX_SKINNY]; /* d elements each */
     float *out[ST_CPU_MAX_SKINNY];
+    bool part; /* out gets the sum of weighted values, then the largest score in units of log 2 and the sum of weights */
     const char *k, *v;         /* cell 0 of this head */
     size_t k_stride, v_stride; /* bytes from cell to cell */
     const int32_t *index;      /* cells to visit, or NULL: base, base + 1, ... */
@@ -111,6 +118,35 @@ typedef struct st_cpu_narrow {
     void (*product[ST_CPU_MAX_NARROW_MR + 1])(const void *a, const void *b, int chunks, void *acc);
 } st_cpu_narrow;
 
+/* What 32 k of a row of the left side are in products of block types as integers: m = max |x|, scale = m / 127 and
+ * q = round(x * (127 / m)), ties to even; zeros where m < 1e-30; a number that is not finite makes the scale NaN. The fixes
+ * stand for the sum of q over a group of k (the first and the second 16; the first over all 32 where the weights have one
+ * scale): the weights' zero times it, an integer, or for weights with minima the scale times it, a float, each
+ * with the sign with which it is added. */
+typedef struct st_cpu_left8 {
+    int8_t q[32];
+    float scale;
+    int32_t fix[2];
+    int32_t unused;
+} st_cpu_left8;
+
+enum { ST_CPU_MAX_DOT_MR = 8, ST_CPU_MAX_DOT_FEW = 4 };
+
+/* Products of block types as integers. A packed tile is [k / 32][rows] of st_cpu_left8. All levels find the same integers.
+ * Weights are read as they are packed, or expanded: for each 32 k of a panel [1 or 2 groups of k][32 scales f32], where the
+ * type has minima [groups][32 minima f32], then [8][32 columns][4] unsigned bytes. */
+typedef struct st_cpu_dot {
+    int mr, few; /* rows of a tile with expanded and with packed weights */
+    void (*pack_row)(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows);
+    /* acc [2][rows][16] = A B, `n_block` blocks of a panel. Indexed by rows, 1 .. few; NULL: not a block type. */
+    void (*direct[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_FEW + 1])(const uint8_t *a, const uint8_t *blocks, int n_block,
+                                                           float *acc);
+    void (*expand[ST_CPU_W_COUNT])(const uint8_t *blocks, int n_block, uint8_t *out);
+    /* acc [2][rows][16] = (first ? 0 : acc) + A B over n_part times 32 k. Indexed by rows, 1 .. mr. */
+    void (*product[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_MR + 1])(const uint8_t *a, const uint8_t *b, int n_part, float *acc,
+                                                           bool first);
+} st_cpu_dot;
+
 /* What bf16 attention needs besides the bf16 product (cpu_attention_bf16.c). Tiles of scores and of probabilities are
  * product tiles; scores are in units of log 2 / 128. The columns of a panel of probabilities and the keys of a panel of
  * values are permuted alike, as the level likes it. */
@@ -124,6 +160,8 @@ typedef struct st_cpu_attend {
     /* p [rows][64 bytes] = 2^((score - base[row]) / 128 - 100) in bf16, zero beyond n <= 32 and below 2^-127; infinite
      * above 2^128. sum [rows][16] gets what was added to each of 16 parts of the row's sum. */
     void (*probabilities)(const float *acc, int tile_rows, int rows, int n, const float *base, uint8_t *p, float *sum);
+    /* The same over `panels` tiles of scores that lie one behind the other, 32 of each. */
+    void (*largest_of)(const float *acc, int panels, int tile_rows, int rows, float *max);
 } st_cpu_attend;
 
 typedef struct st_cpu_kernels {
@@ -143,7 +181,8 @@ typedef struct st_cpu_kernels {
     /* The same, each number rounded to bf16. */
     void (*pack_row_bf16)(const float *x, int64_t k, float *dst, int rows);
     st_cpu_narrow bf16, i8; /* every level has i8 */
-    st_cpu_attend attend;   /* NULLs: the level has none */
+    st_cpu_dot dot;
+    st_cpu_attend attend; /* NULLs: the level has none */
     /* Columns [col, col + cols) (cols <= 32) of rows [row, row + rows) from a product tile [2][tile_rows][16] through the
      * epilogue. */
     void (*finish)(const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows, int64_t row, int64_t col,
@@ -172,6 +211,13 @@ typedef struct st_cpu_kernels {
      * probabilities rounded to bf16; NULL: the level has none. */
     void (*window_bf16)(const st_cpu_cells *c);
 
+    /* magnitude * cos and sin of 2 pi turns, turns within +-1/2 */
+    void (*cos_sin)(const float *turns, float magnitude, float *cosine, float *sine, int64_t n);
+    /* Element i with i + pairs: y = (u c - v s, u s + v c). */
+    void (*rotate_halves)(const float *x, const float *cosine, const float *sine, int64_t pairs, float *y);
+    /* n elements, neighbours in pairs: y = x * cosine + (x with neighbours swapped) * sine; for a rotation every cosine is
+     * there twice, every sine as -s, s. */
+    void (*rotate_neighbours)(const float *x, const float *cosine, const float *sine, int64_t n, float *y);
     void (*layer_norm)(const float *x, const float *w, const float *b, float eps, int64_t n, float *y);
     void (*rms_norm)(const float *x, const float *w, float eps, int64_t n, float *y);
     /* softmax(scale x + mask), mask may be NULL */
@@ -199,6 +245,9 @@ typedef struct st_cpu_kernels {
     void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
     void (*from_f16)(const uint16_t *x, float *y, int64_t n);
     void (*from_bf16)(const uint16_t *x, float *y, int64_t n);
+    /* st_q8_0_pack() and st_q8_0_unpack() of src/quant: the same bits. */
+    void (*to_q8_0)(const float *x, void *blocks, int64_t n);
+    void (*from_q8_0)(const void *blocks, float *y, int64_t n);
 } st_cpu_kernels;
 
 /* Fills the table for a level, from the portable kernels upward. The level must be one that st_cpu_level_usable. */
@@ -228,6 +277,13 @@ void st_cpu_fill_product_v3(st_cpu_kernels *k);
 void st_cpu_fill_rows_v3(st_cpu_kernels *k);
 void st_cpu_fill_product_v4(st_cpu_kernels *k);
 void st_cpu_fill_rows_v4(st_cpu_kernels *k);
+void st_cpu_fill_dot_portable(st_cpu_kernels *k);
+void st_cpu_fill_dot_v2(st_cpu_kernels *k);
+void st_cpu_fill_dot_v3(st_cpu_kernels *k);
+void st_cpu_fill_dot_v4(st_cpu_kernels *k);
+void st_cpu_fill_dot_vnni(st_cpu_kernels *k);
+void st_cpu_fill_dot_neon(st_cpu_kernels *k);
+void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
 void st_cpu_fill_window_amx(st_cpu_kernels *k);

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/half.h"
+#include "quant/blocks.h"
 
 bool st_cpu_wtype_of(sotto_dtype dtype, st_cpu_wtype *out)
 {
@@ -14,7 +15,9 @@ bool st_cpu_wtype_of(sotto_dtype dtype, st_cpu_wtype *out)
         st_cpu_wtype type;
     } table[] = {{SOTTO_F32, ST_CPU_W_F32},   {SOTTO_F16, ST_CPU_W_F16},   {SOTTO_BF16, ST_CPU_W_BF16},
                  {SOTTO_Q8_0, ST_CPU_W_Q8_0}, {SOTTO_Q4_0, ST_CPU_W_Q4_0}, {SOTTO_Q4_1, ST_CPU_W_Q4_1},
-                 {SOTTO_Q5_0, ST_CPU_W_Q5_0}, {SOTTO_Q5_1, ST_CPU_W_Q5_1}, {SOTTO_I8, ST_CPU_W_I8}};
+                 {SOTTO_Q5_0, ST_CPU_W_Q5_0}, {SOTTO_Q5_1, ST_CPU_W_Q5_1}, {SOTTO_I8, ST_CPU_W_I8},
+                 {SOTTO_Q2_K, ST_CPU_W_Q2_K}, {SOTTO_Q3_K, ST_CPU_W_Q3_K}, {SOTTO_Q4_K, ST_CPU_W_Q4_K},
+                 {SOTTO_Q5_K, ST_CPU_W_Q5_K}, {SOTTO_Q6_K, ST_CPU_W_Q6_K}, {SOTTO_IQ4_NL, ST_CPU_W_IQ4_NL}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].dtype == dtype) {
             *out = table[i].type;
@@ -27,7 +30,7 @@ bool st_cpu_wtype_of(sotto_dtype dtype, st_cpu_wtype *out)
 size_t st_cpu_packed_bytes(st_cpu_wtype t, int64_t n, int64_t k)
 {
     size_t panel, all;
-    if (n < 0 || k < 0 || n > INT64_MAX - ST_CPU_PANEL || k > INT64_MAX - ST_CPU_I8_BLOCK ||
+    if (n < 0 || k < 0 || n > INT64_MAX - ST_CPU_PANEL || k > INT64_MAX - ST_CPU_K_BLOCK ||
         !st_mul_size(st_cpu_block_bytes(t), (size_t)st_cpu_blocks(t, k), &panel) ||
         !st_add_size(panel, st_cpu_header_bytes(t), &panel) || !st_mul_size(panel, (size_t)st_cpu_panels(n), &all))
         return 0;
@@ -44,8 +47,25 @@ typedef struct block_shape {
 static const block_shape shapes[ST_CPU_W_COUNT] = {
     [ST_CPU_W_Q8_0] = {34, 0, 0, 2, 0, 0, 64, 8},     [ST_CPU_W_Q4_0] = {18, 0, 0, 2, 0, 0, 64, 4},
     [ST_CPU_W_Q4_1] = {20, 2, 0, 4, 64, 0, 128, 4},   [ST_CPU_W_Q5_0] = {22, 0, 2, 6, 0, 64, 192, 4},
-    [ST_CPU_W_Q5_1] = {24, 2, 4, 8, 64, 128, 256, 4},
+    [ST_CPU_W_Q5_1] = {24, 2, 4, 8, 64, 128, 256, 4}, [ST_CPU_W_IQ4_NL] = {18, 0, 0, 2, 0, 0, 64, 4},
 };
+
+/* Bit 4g + j of 32 as bit g of byte j, and back. */
+static uint32_t bits_to_bytes(uint32_t bits)
+{
+    uint32_t out = 0;
+    for (int k = 0; k < 32; k++)
+        out |= (bits >> k & 1u) << (k % 4 * 8 + k / 4);
+    return out;
+}
+
+static uint32_t bits_of_bytes(uint32_t bytes)
+{
+    uint32_t out = 0;
+    for (int k = 0; k < 32; k++)
+        out |= (bytes >> (k % 4 * 8 + k / 4) & 1u) << k;
+    return out;
+}
 
 static void pack_quants(st_cpu_wtype t, const uint8_t *in, int column, uint8_t *block)
 {
@@ -53,8 +73,12 @@ static void pack_quants(st_cpu_wtype t, const uint8_t *in, int column, uint8_t *
     memcpy(block + 2 * column, in, 2);
     if (s->minimum)
         memcpy(block + s->to_minimum + 2 * column, in + s->minimum, 2);
-    if (s->fifth)
-        memcpy(block + s->to_fifth + 4 * column, in + s->fifth, 4);
+    if (s->fifth) {
+        uint32_t bits;
+        memcpy(&bits, in + s->fifth, 4);
+        bits = bits_to_bytes(bits);
+        memcpy(block + s->to_fifth + 4 * column, &bits, 4);
+    }
     const uint32_t flip = t == ST_CPU_W_Q8_0 ? 0x80808080u : 0;
     for (int g = 0; g < s->groups; g++) {
         uint32_t q;
@@ -68,6 +92,8 @@ size_t st_cpu_row_bytes(st_cpu_wtype t, int64_t k)
 {
     if (t == ST_CPU_W_I8)
         return sizeof(float) + (size_t)k;
+    if (t >= ST_CPU_W_Q2_K)
+        return (size_t)st_cpu_blocks(t, k) * st_cpu_k_file_bytes(t);
     const size_t element = t == ST_CPU_W_F32 ? 4 : 2;
     return t >= ST_CPU_W_Q8_0 ? (size_t)st_cpu_blocks(t, k) * shapes[t].file_bytes : (size_t)k * element;
 }
@@ -113,6 +139,10 @@ void st_cpu_pack_rows(st_cpu_wtype t, int64_t k, const void *rows, int64_t row, 
             for (int64_t r = first; r < end; r++) {
                 const int column = (int)(r % ST_CPU_PANEL);
                 const uint8_t *in = (const uint8_t *)rows + (size_t)(r - row) * row_bytes;
+                if (t >= ST_CPU_W_Q2_K) {
+                    st_cpu_pack_k(t, in + (size_t)b * st_cpu_k_file_bytes(t), column, block);
+                    continue;
+                }
                 if (t >= ST_CPU_W_Q8_0) {
                     pack_quants(t, in + (size_t)b * shapes[t].file_bytes, column, block);
                     continue;
@@ -147,12 +177,15 @@ static void unpack_quants(st_cpu_wtype t, const uint8_t *block, int column, floa
     uint32_t fifth = 0;
     if (s->fifth)
         memcpy(&fifth, block + s->to_fifth + 4 * column, 4);
+    fifth = bits_of_bytes(fifth);
     const int zero = s->minimum ? 0 : t == ST_CPU_W_Q8_0 ? 128 : t == ST_CPU_W_Q5_0 ? 16 : 8;
     for (int k = 0; k < ST_CPU_BLOCK; k++) {
         const int at = s->groups == 8 ? k : k % 16;
         int q = block[s->to_quants + at / 4 * 128 + column * 4 + at % 4];
         if (s->groups == 4)
             q = (k < 16 ? q & 15 : q >> 4) | (int)(fifth >> k & 1u) << 4;
+        if (t == ST_CPU_W_IQ4_NL)
+            q = st_iq4_nl_values[q] + zero;
         const float x = (float)(q - zero) * scale;
         out[k] = s->minimum ? x + minimum : x;
     }
@@ -168,6 +201,11 @@ void st_cpu_unpack_row(st_cpu_wtype t, int64_t k, const uint8_t *packed, int64_t
         const int8_t *q = (const int8_t *)block + ST_CPU_I8_HEADER + 4 * column;
         for (int64_t i = 0; i < k; i++)
             out[i] = scale * (float)q[i / 4 * 128 + i % 4];
+        return;
+    }
+    if (t >= ST_CPU_W_Q2_K) {
+        for (int64_t b = 0; b < st_cpu_blocks(t, k); b++, block += st_cpu_block_bytes(t), out += ST_CPU_K_BLOCK)
+            st_cpu_unpack_k(t, block, column, out);
         return;
     }
     for (int64_t b = 0; b < st_cpu_blocks(t, k); b++, block += st_cpu_block_bytes(t), out += ST_CPU_BLOCK) {

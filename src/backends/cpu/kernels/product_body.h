@@ -3,6 +3,7 @@
 #include "backends/cpu/cpu_kernels.h"
 #include "backends/cpu/cpu_pack.h"
 #include "math_body.h"
+#include "quads.h"
 #include "quant/quant.h"
 
 /* Offset of column c (a multiple of VL) and row r in a tile [2][rows][16]. */
@@ -54,7 +55,7 @@ INL int type_groups(st_cpu_wtype t)
 /* What a block of 32 k needs beside its quants, for nv vectors of columns. */
 typedef struct block_head {
     vf scale[8], offset[8]; /* weight = quant * scale + offset */
-    vi high[8];             /* fifth bits, bit i of a lane is k = i */
+    vi high[8];             /* fifth bits */
 } block_head;
 
 INL void head_load(st_cpu_wtype t, const uint8_t *block, int column, int nv, block_head *h)
@@ -106,7 +107,7 @@ INL vf weight(st_cpu_wtype t, const uint8_t *q, int g, int j, int c, vi raw, vi 
     case ST_CPU_W_Q4_1:
         return v_fma(vi_low4(j < 4 ? vi_shr(raw, 8 * j) : vi_shr(raw, 8 * (j - 4) + 4)), scale, offset);
     default: { /* the fifth bit, moved to bit 4 */
-        const vi h = j < 4 ? vi_shl(high, 4 - j) : vi_shr(high, 12 + j - 4);
+        const vi h = j == 0 ? vi_shl(high, 4) : vi_shr(high, j < 4 ? 8 * j - 4 : 8 * (j - 4));
         return v_fma(vi_low5(j < 4 ? vi_shr(raw, 8 * j) : vi_shr(raw, 8 * (j - 4) + 4), h), scale, offset);
     }
     }
@@ -117,7 +118,7 @@ INL void group_load(st_cpu_wtype t, const uint8_t *q, int g, int column, int nv,
     UNROLL for (int v = 0; v < nv; v++)
     {
         raw[v] = t >= ST_CPU_W_Q8_0 ? vi_load(q + g * 128 + (column + v * VL) * 4) : vi_set1(0);
-        high[v] = t >= ST_CPU_W_Q5_0 ? vi_shr(h->high[v], 4 * g) : vi_set1(0);
+        high[v] = t >= ST_CPU_W_Q5_0 ? vi_shr(h->high[v], g) : vi_set1(0);
     }
 }
 
@@ -215,6 +216,41 @@ EXPAND_TYPE(Q4_0)
 EXPAND_TYPE(Q4_1)
 EXPAND_TYPE(Q5_0)
 EXPAND_TYPE(Q5_1)
+
+/* The types that the integer kernels alone read in registers: their quants as bytes, four k at a time. */
+INL void expand_quads(st_cpu_wtype t, const uint8_t *block, int n_block, float *out)
+{
+    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK;
+    for (int i = 0; i < n_block * parts; i++, out += ST_CPU_BLOCK * ST_CPU_PANEL) {
+        const uint8_t *const head = block + st_cpu_block_bytes(t) * (size_t)(i / parts);
+        const uint8_t *const part = part_of(t, head, i % parts);
+        for (int c = 0; c < ST_CPU_PANEL; c += VL) {
+            for (int g = 0; g < 2; g++) {
+                vf scale, offset;
+                part_scale(t, head, part, g, c, &scale, &offset);
+                offset = type_has_min(t) ? (t >= ST_CPU_W_Q2_K ? v_sub(v_zero(), offset) : offset)
+                                         : v_mul(scale, v_set1((float)-type_zero(t)));
+                for (int four = 0; four < 4; four++) {
+                    const vi w = quad_at(t, part, 4 * g + four, c);
+                    UNROLL for (int j = 0; j < 4; j++)
+                        v_store(out + (16 * g + 4 * four + j) * ST_CPU_PANEL + c, v_fma(vi_byte(w, j), scale, offset));
+                }
+            }
+        }
+    }
+}
+
+#define EXPAND_QUADS(T)                                                    \
+    static void expand_##T(const uint8_t *blocks, int n_block, float *out) \
+    {                                                                      \
+        expand_quads(ST_CPU_W_##T, blocks, n_block, out);                  \
+    }
+EXPAND_QUADS(IQ4_NL)
+EXPAND_QUADS(Q2_K)
+EXPAND_QUADS(Q3_K)
+EXPAND_QUADS(Q4_K)
+EXPAND_QUADS(Q5_K)
+EXPAND_QUADS(Q6_K)
 
 /* ---- around the products ---- */
 
@@ -400,6 +436,12 @@ void LEVEL(st_cpu_fill_product)(st_cpu_kernels *k)
     k->expand[ST_CPU_W_Q4_1] = expand_Q4_1;
     k->expand[ST_CPU_W_Q5_0] = expand_Q5_0;
     k->expand[ST_CPU_W_Q5_1] = expand_Q5_1;
+    k->expand[ST_CPU_W_IQ4_NL] = expand_IQ4_NL;
+    k->expand[ST_CPU_W_Q2_K] = expand_Q2_K;
+    k->expand[ST_CPU_W_Q3_K] = expand_Q3_K;
+    k->expand[ST_CPU_W_Q4_K] = expand_Q4_K;
+    k->expand[ST_CPU_W_Q5_K] = expand_Q5_K;
+    k->expand[ST_CPU_W_Q6_K] = expand_Q6_K;
     k->pack_row = pack_row;
     k->finish = finish;
     k->pack_panel = pack_panel;

@@ -10,6 +10,7 @@
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,6 +30,9 @@
 #else
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
+/* What iq4_nl's nibbles stand for, plus 128. */
+static const uint8_t st_iq4_bytes[16]
+    __attribute__((unused)) = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
 #define ST_CAT2(a, b) a##_##b
 #define ST_CAT(a, b) ST_CAT2(a, b)
 /* The name of this level's version of a shared function. */

@@ -100,6 +100,11 @@ INL vf v_min(vf a, vf b)
 {
     return v_select(a < b, a, b);
 }
+/* Neighbours change places. */
+INL vf v_swap_pairs(vf v)
+{
+    return (vf){v[1], v[0], v[3], v[2]};
+}
 INL float v_hsum(vf v)
 {
     return (v[0] + v[2]) + (v[1] + v[3]);
@@ -133,6 +138,10 @@ INL vi vi_and(vi a, vi b)
 INL vi vi_or(vi a, vi b)
 {
     return a | b;
+}
+INL vi vi_xor(vi a, vi b)
+{
+    return a ^ b;
 }
 INL vi vi_add(vi a, vi b)
 {
@@ -248,6 +257,21 @@ INL void vi_store_bytes(uint8_t *p, vi v)
 {
     for (int i = 0; i < VL; i++)
         p[i] = (uint8_t)((uint32_t)v[i] & 255u);
+}
+/* VL bytes, zero-extended */
+INL vi vi_load_u8(const uint8_t *p)
+{
+    return (vi){p[0], p[1], p[2], p[3]};
+}
+/* Bytes 0..15 as the numbers of iq4_nl, plus 128. */
+INL vi vi_iq4(vi x)
+{
+    uint8_t bytes[16];
+    memcpy(bytes, &x, sizeof bytes);
+    for (int i = 0; i < 16; i++)
+        bytes[i] = st_iq4_bytes[bytes[i] & 15];
+    memcpy(&x, bytes, sizeof x);
+    return x;
 }
 /* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
 INL vi vi_dot4(vi c, int32_t x, vi w)

@@ -76,6 +76,11 @@ INL vf v_min(vf a, vf b)
 {
     return _mm256_min_ps(a, b);
 }
+/* Neighbours change places. */
+INL vf v_swap_pairs(vf v)
+{
+    return _mm256_permute_ps(v, 0xb1);
+}
 INL float v_hsum(vf v)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -108,6 +113,10 @@ INL vi vi_and(vi a, vi b)
 INL vi vi_or(vi a, vi b)
 {
     return _mm256_or_si256(a, b);
+}
+INL vi vi_xor(vi a, vi b)
+{
+    return _mm256_xor_si256(a, b);
 }
 INL vi vi_add(vi a, vi b)
 {
@@ -212,6 +221,16 @@ INL void vi_store_bytes(uint8_t *p, vi v)
     const vi low = _mm256_and_si256(v, _mm256_set1_epi32(255));
     const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
     _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
+/* VL bytes, zero-extended */
+INL vi vi_load_u8(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+/* Bytes 0..15 as the numbers of iq4_nl, plus 128. */
+INL vi vi_iq4(vi x)
+{
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)st_iq4_bytes)), x);
 }
 /* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
 INL vi vi_dot4(vi c, int32_t x, vi w)

@@ -76,6 +76,11 @@ INL vf v_min(vf a, vf b)
 {
     return _mm512_min_ps(a, b);
 }
+/* Neighbours change places. */
+INL vf v_swap_pairs(vf v)
+{
+    return _mm512_permute_ps(v, 0xb1);
+}
 INL float v_hsum(vf v)
 {
     return _mm512_reduce_add_ps(v);
@@ -114,6 +119,10 @@ INL vi vi_and(vi a, vi b)
 INL vi vi_or(vi a, vi b)
 {
     return _mm512_or_si512(a, b);
+}
+INL vi vi_xor(vi a, vi b)
+{
+    return _mm512_xor_si512(a, b);
 }
 INL vi vi_add(vi a, vi b)
 {
@@ -198,6 +207,16 @@ INL vi vi_mul(vi a, vi b)
 INL void vi_store_bytes(uint8_t *p, vi v)
 {
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v));
+}
+/* VL bytes, zero-extended */
+INL vi vi_load_u8(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+/* Bytes 0..15 as the numbers of iq4_nl, plus 128. */
+INL vi vi_iq4(vi x)
+{
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)st_iq4_bytes)), x);
 }
 /* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
 INL vi vi_dot4(vi c, int32_t x, vi w)

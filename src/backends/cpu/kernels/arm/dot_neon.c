@@ -1,0 +1,17 @@
+/* dot_neon.c: the kernels of dot_body.h for arm64: products of signed bytes, so wide weights are made signed. */
+#define ST_LEVEL neon
+#include "../vec_generic.h"
+
+#define ST_DOT_ROWS 4
+#define ST_DOT_FEW 2
+enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 0 };
+
+INL vi dot4(vi c, vi w, vi x, bool wide)
+{
+    const int8x16_t s = (int8x16_t)x, u = (int8x16_t)(wide ? w ^ (int32_t)0x80808080 : w);
+    const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(u), vget_low_s8(s)));
+    const int32x4_t high = vpaddlq_s16(vmull_high_s8(u, s));
+    return c + (vi)vpaddq_s32(low, high);
+}
+
+#include "../dot_body.h"

@@ -1,0 +1,281 @@
+/* dot_body.h: products of block types as integers (contracts in cpu_kernels.h). Included by the shells after a vec_*.h, quads.h
+ * and their own
+ *   vi dot4(vi c, vi w, vi x, bool wide)  c + the four bytes of each lane of w times those of x: w unsigned (7 bits unless
+ *                                         wide), x signed
+ *   ST_DOT_ROWS, ST_DOT_FEW, ST_DOT_NV    rows of a tile, of a direct one; vectors of columns side by side
+ *   ST_DOT_WIDE_ZERO                      what dot4 leaves in wide bytes: 128, or 0 when it has taken it off */
+#include "backends/cpu/cpu_kernels.h"
+#include "quads.h"
+
+enum { RECORD = sizeof(st_cpu_left8), RECORD_SCALE = 32, RECORD_FIX = 36 };
+_Static_assert(offsetof(st_cpu_left8, scale) == RECORD_SCALE && offsetof(st_cpu_left8, fix) == RECORD_FIX, "a record");
+
+/* Numbers of this size and above are integers: adding it rounds to nearest, ties to even. */
+#define ROUNDER 12582912.0f /* 1.5 * 2^23 */
+
+/* One row; see st_cpu_left8. The sums of rounded numbers are exact, and NaN when one was not finite. */
+static void pack_row(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows)
+{
+    const bool min = type_has_min(t), one = type_groups_of_part(t) == 1;
+    const float zero = (float)(type_is_wide(t) ? ST_DOT_WIDE_ZERO : type_zero(t));
+    uint8_t *out = dst;
+    for (int64_t i = 0; i < k; i += ST_CPU_BLOCK, out += RECORD * (ptrdiff_t)rows) {
+        vf v[32 / VL], most = v_zero(), sum[2] = {v_zero(), v_zero()};
+        UNROLL for (int j = 0; j < 32 / VL; j++)
+        {
+            v[j] = v_load(x + i + j * VL);
+            most = v_max(v_max(v[j], v_sub(v_zero(), v[j])), most);
+        }
+        const float max = v_hmax(most);
+        const vf factor = v_set1(max >= 1e-30f ? 127.0f / max : 0.0f), rounder = v_set1(ROUNDER);
+        UNROLL for (int j = 0; j < 32 / VL; j++)
+        {
+            const vf moved = v_add(v_mul(v[j], factor), rounder);
+            vi_store_bytes(out + j * VL, v_as_int(moved));
+            sum[j * VL / 16] = v_add(sum[j * VL / 16], v_sub(moved, rounder));
+        }
+        float s[2];
+        if (one) {
+            s[0] = v_hsum(v_add(sum[0], sum[1]));
+            s[1] = 0;
+        } else {
+            s[0] = v_hsum(sum[0]);
+            s[1] = v_hsum(sum[1]);
+        }
+        st_cpu_left8 rest = {.scale = max >= 1e-30f ? max / 127.0f : 0.0f};
+        if (s[0] + s[1] != s[0] + s[1]) {
+            memset(out, 0, 32);
+            rest.scale = __builtin_nanf("");
+            s[0] = s[1] = 0;
+        }
+        for (int g = 0; g < 2; g++) {
+            const float scaled = rest.scale * (t >= ST_CPU_W_Q2_K ? -s[g] : s[g]);
+            if (min)
+                memcpy(&rest.fix[g], &scaled, sizeof scaled);
+            else
+                rest.fix[g] = (int32_t)(-zero * s[g]);
+        }
+        memcpy(out + RECORD_SCALE, &rest.scale, sizeof rest - RECORD_SCALE);
+    }
+}
+
+INL vi left_quad(const uint8_t *record, int i)
+{
+    int32_t x;
+    memcpy(&x, record + 4 * i, sizeof x);
+    return vi_set1(x);
+}
+
+INL vf left_float(const uint8_t *record, int at)
+{
+    float x;
+    memcpy(&x, record + at, sizeof x);
+    return v_set1(x);
+}
+
+/* Offset of column c (a multiple of VL) and row r in a tile [2][rows][16]. */
+INL int dot_tile_at(int rows, int r, int c)
+{
+    return (c / 16 * rows + r) * 16 + c % 16;
+}
+
+/* What a group's integers start with. */
+INL vi dot_start(bool min, const uint8_t *record, int g)
+{
+    return min ? vi_set1(0) : left_quad(record + RECORD_FIX, g);
+}
+
+/* sum + a group's integers as numbers */
+INL vf dot_finish(bool min, vf sum, vi c, vf scale, vf offset, const uint8_t *record, int g)
+{
+    sum = v_fma(v_mul(vi_float(c), scale), left_float(record, RECORD_SCALE), sum);
+    return min ? v_fma(offset, left_float(record, RECORD_FIX + 4 * g), sum) : sum;
+}
+
+/* ---- few rows: the bytes are made in registers ---- */
+
+INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *block, const uint8_t *part, int column,
+                     vf sum[ST_DOT_FEW][ST_DOT_NV])
+{
+    const int groups = type_groups_of_part(t);
+    const bool min = type_has_min(t);
+    vi c[ST_DOT_FEW][ST_DOT_NV][2];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+        UNROLL for (int g = 0; g < groups; g++) c[r][v][g] = dot_start(min, a + r * RECORD, g);
+    UNROLL for (int i = 0; i < 8; i++)
+    {
+        const int k = i % 2 * 4 + i / 2,
+                  g = groups == 2 ? k / 4 : 0; /* quads that share their bytes follow each other */
+        vi w[ST_DOT_NV];
+        UNROLL for (int v = 0; v < ST_DOT_NV; v++) w[v] = quad_at(t, part, k, column + v * VL);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            const vi x = left_quad(a + r * RECORD, k);
+            UNROLL for (int v = 0; v < ST_DOT_NV; v++) c[r][v][g] = dot4(c[r][v][g], w[v], x, type_is_wide(t));
+        }
+    }
+    UNROLL for (int g = 0; g < groups; g++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+    {
+        vf scale, offset;
+        part_scale(t, block, part, g, column + v * VL, &scale, &offset);
+        UNROLL for (int r = 0; r < rows; r++) sum[r][v] =
+            dot_finish(min, sum[r][v], c[r][v][g], scale, offset, a + r * RECORD, g);
+    }
+}
+
+INL void direct(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *blocks, int n_block, float *acc)
+{
+    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK;
+    for (int column = 0; column < ST_CPU_PANEL; column += ST_DOT_NV * VL) {
+        vf sum[ST_DOT_FEW][ST_DOT_NV];
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[r][v] = v_zero();
+        const uint8_t *x = a, *block = blocks;
+        for (int b = 0; b < n_block; b++, block += st_cpu_block_bytes(t))
+            for (int p = 0; p < parts; p++, x += RECORD * rows)
+                direct_part(t, rows, x, block, part_of(t, block, p), column, sum);
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+            v_store(acc + dot_tile_at(rows, r, column + v * VL), sum[r][v]);
+    }
+}
+
+/* ---- many rows: the bytes are made once for all of them ---- */
+
+INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out)
+{
+    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK, groups = type_groups_of_part(t);
+    for (int b = 0; b < n_block; b++, blocks += st_cpu_block_bytes(t)) {
+        for (int p = 0; p < parts; p++) {
+            const uint8_t *const part = part_of(t, blocks, p);
+            uint8_t *const quants = out + 128 * groups * (type_has_min(t) ? 2 : 1);
+            for (int c = 0; c < ST_CPU_PANEL; c += VL) {
+                UNROLL for (int g = 0; g < groups; g++)
+                {
+                    vf scale, offset;
+                    part_scale(t, blocks, part, g, c, &scale, &offset);
+                    v_store((float *)(void *)(out + 128 * g) + c, scale);
+                    if (type_has_min(t))
+                        v_store((float *)(void *)(out + 128 * (groups + g)) + c, offset);
+                }
+                UNROLL for (int i = 0; i < 8; i++)
+                {
+                    const vi w = quad_at(t, part, i, c);
+                    memcpy(quants + 128 * i + 4 * c, &w, sizeof w);
+                }
+            }
+            out = quants + 1024;
+        }
+    }
+}
+
+INL void dot_product(int groups, bool min, bool wide, int rows, const uint8_t *a, const uint8_t *b, int n_part,
+                     float *acc, bool first)
+{
+    const uint8_t *const a0 = a, *const b0 = b;
+    const int head = 128 * groups * (min ? 2 : 1);
+    for (int column = 0; column < ST_CPU_PANEL; column += ST_DOT_NV * VL) {
+        vf sum[ST_DOT_ROWS][ST_DOT_NV];
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[r][v] =
+            first ? v_zero() : v_load(acc + dot_tile_at(rows, r, column + v * VL));
+        a = a0;
+        b = b0 + 4 * column;
+        for (int p = 0; p < n_part; p++, a += RECORD * rows, b += head + 1024) {
+            UNROLL for (int g = 0; g < groups; g++)
+            {
+                vi c[ST_DOT_ROWS][ST_DOT_NV];
+                UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) c[r][v] =
+                    dot_start(min, a + r * RECORD, g);
+                UNROLL for (int i = g * (8 / groups); i < (g + 1) * (8 / groups); i++)
+                {
+                    vi w[ST_DOT_NV];
+                    UNROLL for (int v = 0; v < ST_DOT_NV; v++) w[v] = vi_load(b + head + i * 128 + v * VL * 4);
+                    UNROLL for (int r = 0; r < rows; r++)
+                    {
+                        const vi x = left_quad(a + r * RECORD, i);
+                        UNROLL for (int v = 0; v < ST_DOT_NV; v++) c[r][v] = dot4(c[r][v], w[v], x, wide);
+                    }
+                }
+                UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+                {
+                    const vf scale = v_load((const float *)(const void *)(b + 128 * g) + v * VL);
+                    const vf offset =
+                        min ? v_load((const float *)(const void *)(b + 128 * (groups + g)) + v * VL) : v_zero();
+                    UNROLL for (int r = 0; r < rows; r++) sum[r][v] =
+                        dot_finish(min, sum[r][v], c[r][v], scale, offset, a + r * RECORD, g);
+                }
+            }
+        }
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+            v_store(acc + dot_tile_at(rows, r, column + v * VL), sum[r][v]);
+    }
+}
+
+#define EACH_FEW_2(X, A) X(A, 1) X(A, 2)
+#define EACH_FEW_4(X, A) EACH_FEW_2(X, A) X(A, 3) X(A, 4)
+#define EACH_ROW_4(X, A) X(A, 1) X(A, 2) X(A, 3) X(A, 4)
+#define EACH_ROW_2(X, A) X(A, 1) X(A, 2)
+#define EACH_ROW_6(X, A) EACH_ROW_4(X, A) X(A, 5) X(A, 6)
+#define EACH_FEW(X, A) ST_CAT(EACH_FEW, ST_DOT_FEW)(X, A)
+#define EACH_ROW(X, A) ST_CAT(EACH_ROW, ST_DOT_ROWS)(X, A)
+
+/* type, the kind of its expanded blocks */
+#define EACH_TYPE(X) \
+    X(Q8_0, wide)    \
+    X(Q4_0, plain)   \
+    X(Q4_1, min)     \
+    X(Q5_0, plain)   \
+    X(Q5_1, min)     \
+    X(IQ4_NL, wide)  \
+    X(Q2_K, min2)    \
+    X(Q3_K, plain2)  \
+    X(Q4_K, min)     \
+    X(Q5_K, min)     \
+    X(Q6_K, plain2)
+
+#define DIRECT(T, R)                                                                               \
+    static void direct_##T##_##R(const uint8_t *a, const uint8_t *blocks, int n_block, float *acc) \
+    {                                                                                              \
+        direct(ST_CPU_W_##T, R, a, blocks, n_block, acc);                                          \
+    }
+#define TYPE(T, KIND)                                                        \
+    EACH_FEW(DIRECT, T)                                                      \
+    static void spread_##T(const uint8_t *blocks, int n_block, uint8_t *out) \
+    {                                                                        \
+        spread(ST_CPU_W_##T, blocks, n_block, out);                          \
+    }
+EACH_TYPE(TYPE)
+
+#define PRODUCT(KIND, R)                                                                                     \
+    static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first) \
+    {                                                                                                        \
+        dot_product(KIND##_groups, KIND##_has_min, KIND##_is_wide, R, a, b, n_part, acc, first);             \
+    }
+#define KIND(NAME, GROUPS, MIN, WIDE)                                                   \
+    enum { NAME##_groups = (GROUPS), NAME##_has_min = (MIN), NAME##_is_wide = (WIDE) }; \
+    EACH_ROW(PRODUCT, NAME)
+KIND(plain, 1, 0, 0)
+KIND(wide, 1, 0, 1)
+KIND(min, 1, 1, 0)
+KIND(plain2, 2, 0, 0)
+KIND(min2, 2, 1, 0)
+
+void LEVEL(st_cpu_fill_dot)(st_cpu_kernels *k)
+{
+    st_cpu_dot *d = &k->dot;
+    memset(d, 0, sizeof *d);
+    d->mr = ST_DOT_ROWS;
+    d->few = ST_DOT_FEW;
+    d->pack_row = pack_row;
+#define SET_DIRECT(T, R) d->direct[ST_CPU_W_##T][R] = direct_##T##_##R;
+#define SET_PRODUCT(KIND, R) product[R] = product_##KIND##_##R;
+#define SET_TYPE(T, KIND)                                                                                  \
+    EACH_FEW(SET_DIRECT, T)                                                                                \
+    d->expand[ST_CPU_W_##T] = spread_##T;                                                                  \
+    {                                                                                                      \
+        void (**product)(const uint8_t *, const uint8_t *, int, float *, bool) = d->product[ST_CPU_W_##T]; \
+        EACH_ROW(SET_PRODUCT, KIND)                                                                        \
+    }
+    EACH_TYPE(SET_TYPE)
+#undef SET_TYPE
+#undef SET_PRODUCT
+#undef SET_DIRECT
+}

@@ -30,6 +30,8 @@ int32_t st_grammar_interval(const sotto_grammar *g, uint32_t code)
     if (code < 128)
         return g->ascii[code];
     int32_t lo = 0, hi = g->n_intervals;
+    if (g->bounds[hi - 1] <= code) /* mostly so: few grammars tell foreign characters apart */
+        return hi - 1;
     while (hi - lo > 1) {
         const int32_t middle = lo + (hi - lo) / 2;
         if (g->bounds[middle] <= code)

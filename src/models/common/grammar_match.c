@@ -284,8 +284,8 @@ static sotto_status next_state(st_matcher *m, int32_t state, int32_t interval, i
 
 /* ---- bytes ---- */
 
-/* Whether a character that begins with what is there can come. */
-static bool can_complete(const st_matcher *m, st_grammar_place at)
+/* The characters that begin with what is there; false when there are none. */
+static bool possible(st_grammar_place at, uint32_t *first, uint32_t *last)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t lo = at.partial << (6 * at.missing), hi = lo | ((1u << (6 * at.missing)) - 1);
@@ -295,17 +295,36 @@ static bool can_complete(const st_matcher *m, st_grammar_place at)
         lo = 0xe000;
     if (hi >= 0xd800 && hi <= 0xdfff)
         hi = 0xd7ff;
-    if (lo > hi)
-        return false;
+    *first = lo;
+    *last = hi;
+    return lo <= hi;
+}
+
+/* After a byte of a character: dead unless a character that begins so can come. */
+static sotto_status go_on(st_matcher *m, st_grammar_place *at, sotto_error *err)
+{
+    uint32_t lo, hi;
+    const int32_t state = at->state;
+    at->state = DEAD;
+    if (!possible(*at, &lo, &hi))
+        return SOTTO_OK;
     const int32_t first = st_grammar_interval(m->g, lo), last = st_grammar_interval(m->g, hi);
-    int64_t n;
-    const st_pair *pairs = st_pair_sets_get(&m->states, at.state, &n);
-    for (int64_t i = 0; i < n; i++) {
-        const st_position *p = &m->g->positions[pairs[i].a];
-        if (p->kind == ST_POSITION_SET && st_grammar_set_meets(m->g, p->a, first, last))
-            return true;
+    if (first == last) {
+        int32_t next;
+        ST_TRY(next_state(m, state, first, &next, err));
+        at->state = next < 0 ? DEAD : at->missing > 0 ? state : next;
+    } else {
+        int64_t n;
+        const st_pair *pairs = st_pair_sets_get(&m->states, state, &n);
+        for (int64_t i = 0; i < n && at->state < 0; i++) {
+            const st_position *p = &m->g->positions[pairs[i].a];
+            if (p->kind == ST_POSITION_SET && st_grammar_set_meets(m->g, p->a, first, last))
+                at->state = state;
+        }
     }
-    return false;
+    if (at->missing == 0)
+        at->partial = at->length = 0;
+    return SOTTO_OK;
 }
 
 sotto_status st_matcher_step(st_matcher *m, st_grammar_place *at, uint8_t byte, sotto_error *err)
@@ -319,27 +338,22 @@ sotto_status st_matcher_step(st_matcher *m, st_grammar_place *at, uint8_t byte, 
                                : byte >= 0xe0 && byte <= 0xef ? 3
                                : byte >= 0xf0 && byte <= 0xf4 ? 4
                                                               : 0;
+        if (length == 0) {
+            at->state = DEAD;
+            return SOTTO_OK;
+        }
         at->partial = byte & (0x7fu >> length);
         at->length = length;
         at->missing = (uint8_t)(length - 1);
-        if (length == 0)
-            at->missing = 0;
-        if (length == 0 || !can_complete(m, *at))
-            at->state = DEAD;
+        return go_on(m, at, err);
+    }
+    if ((byte & 0xc0) != 0x80) {
+        at->state = DEAD;
         return SOTTO_OK;
     }
     at->partial = at->partial << 6 | (byte & 0x3f);
     at->missing--;
-    if ((byte & 0xc0) != 0x80 || !can_complete(m, *at)) {
-        at->state = DEAD;
-        return SOTTO_OK;
-    }
-    if (at->missing > 0)
-        return SOTTO_OK;
-    const int32_t interval = st_grammar_interval(m->g, at->partial);
-    at->partial = 0;
-    at->length = 0;
-    return next_state(m, at->state, interval, &at->state, err);
+    return go_on(m, at, err);
 }
 
 sotto_status st_matcher_walk(st_matcher *m, st_grammar_place *at, const char *bytes, size_t n, sotto_error *err)

@@ -34,6 +34,32 @@ static uint64_t key_of(const char *bytes, size_t n)
     return key;
 }
 
+/* Sorts by keys a byte at a time, from the last one, then the few of equal keys by what follows. */
+static void sort_texts(text *texts, text *other, int64_t n)
+{
+    for (int shift = 0; shift < 64; shift += 8) {
+        int64_t start[256] = {0}, sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            start[(texts[i].key >> shift) & 255]++;
+        for (int b = 0; b < 256; b++) {
+            const int64_t count = start[b];
+            start[b] = sum;
+            sum += count;
+        }
+        for (int64_t i = 0; i < n; i++)
+            other[start[(texts[i].key >> shift) & 255]++] = texts[i];
+        text *const t = texts;
+        texts = other;
+        other = t;
+    } /* after an even number of rounds all is where it was */
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && texts[end].key == texts[i].key;)
+            end++;
+        if (end > i + 1)
+            qsort(texts + i, (size_t)(end - i), sizeof *texts, by_bytes);
+    }
+}
+
 static size_t common(const text *a, const text *b)
 {
     size_t n = 0;
@@ -60,8 +86,6 @@ static int64_t list_texts(const st_token_texts *source, st_token_tree *t, text *
         if (bytes && n > 0)
             texts[n_texts++] = (text){key_of(bytes, n), bytes, n, id};
     }
-    if (n_texts > 1)
-        qsort(texts, (size_t)n_texts, sizeof *texts, by_bytes);
     return n_texts;
 }
 
@@ -115,11 +139,12 @@ static sotto_status build(const st_token_texts *source, st_token_tree *t, sotto_
     t->n_vocab = source->n_vocab;
     t->tokens = st_alloc(n_vocab, sizeof *t->tokens);
     t->ending = st_alloc(n_vocab, sizeof *t->ending);
-    text *texts = st_alloc(n_vocab, sizeof *texts);
+    text *texts = st_alloc(2 * n_vocab, sizeof *texts);
     int32_t *path = NULL;
-    sotto_status status = t->tokens && t->ending && texts ? SOTTO_OK : no_memory(n_vocab * sizeof *texts, err);
+    sotto_status status = t->tokens && t->ending && texts ? SOTTO_OK : no_memory(2 * n_vocab * sizeof *texts, err);
     if (status == SOTTO_OK) {
         n_texts = list_texts(source, t, texts);
+        sort_texts(texts, texts + n_texts, n_texts);
         status = allocate_nodes(t, texts, n_texts, err);
     }
     if (status == SOTTO_OK) {

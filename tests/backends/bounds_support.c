@@ -13,7 +13,9 @@
 /* Error of the activation itself plus what it makes of an error of its argument (slope up to 1.13). */
 static double activation_bound(int act, double x, double error)
 {
-    const double own = act == SOTTO_ACT_GELU ? 2.8e-6 + 5e-7 * fabs(x) : act == SOTTO_ACT_SILU ? 4e-7 * fabs(x) : 0;
+    const double own = act == SOTTO_ACT_GELU                                 ? 2.8e-6 + 5e-7 * fabs(x)
+                       : act == SOTTO_ACT_SILU || act == SOTTO_ACT_GELU_TANH ? 4e-7 * fabs(x)
+                                                                             : 0;
     return act == SOTTO_ACT_NONE ? error : 1.13 * error + own;
 }
 
@@ -198,7 +200,9 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
     const sotto_tensor *q = node->src[0], *k = node->src[1], *index = node->src[3];
     const int64_t d = q->dim[0], h = q->dim[1], h_kv = k->dim[1], n_cell = k->dim[2];
     const int64_t most = index ? index->dim[0] : n_cell;
-    const bool bf16 = node->params.compute == SOTTO_COMPUTE_BF16 && k->dtype == SOTTO_BF16 && !index;
+    /* prompts, and neighbouring cells of bf16, may be rounded to it */
+    const bool bf16 = node->params.compute == SOTTO_COMPUTE_BF16 &&
+                      ((k->dtype == SOTTO_BF16 && !index) || h != h_kv || q->dim[2] >= 32);
     const double unit = bf16 ? U_BF16 : node->params.compute == SOTTO_COMPUTE_F16 ? U_F16 : 0;
     int32_t *keys = malloc((size_t)most * sizeof *keys + 1);
     for (int64_t at = 0; at < q->dim[2] * h; at++) {
@@ -210,8 +214,11 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
             n = base > n_cell ? 0 : n > n_cell - base ? n_cell - base : n;
         else
             base = base >= index->dim[1] ? index->dim[1] - 1 : base;
+        const int64_t window = node->params.i[0], unseen = window > 0 && n > window ? n - window : 0;
+        n -= unseen;
         for (int64_t j = 0; j < n; j++) {
-            const int64_t c = index ? (int64_t)src[3][base * index->dim[0] + j] : base + j;
+            const int64_t at_list = base * (index ? index->dim[0] : 1) + unseen + j;
+            const int64_t c = index ? (int64_t)src[3][at_list] : at_list;
             keys[j] = (int32_t)(c < 0 ? 0 : c >= n_cell ? n_cell - 1 : c);
         }
         attention_bound(src[0] + at * d, src[1] + kv, src[2] + kv, h_kv * d, keys, n, d, node->params.f[0], unit,
@@ -230,6 +237,9 @@ static void bound_element(const sotto_tensor *node, float *const *src, const flo
             break;
         case ST_OP_GELU:
             bound[i] = activation_bound(SOTTO_ACT_GELU, x, 0);
+            break;
+        case ST_OP_GLU:
+            bound[i] = activation_bound(node->params.act, x, 0) * fabs(src[1][i]) + 2 * U * a + 1e-37;
             break;
         case ST_OP_SILU:
         case ST_OP_SIGMOID:
@@ -263,7 +273,7 @@ static void bound_rope(const sotto_tensor *node, float *const *src, const float 
         const double angle = node->params.f[1] * (double)src[1][place] *
                              pow(node->params.f[0], -2.0 * (double)i / (double)n_rot) / factor;
         const float *x = src[0] + at - e;
-        bound[at] = (fabs(x[first]) + fabs(x[second])) * U * (6 + 10 * fabs(angle));
+        bound[at] = fabs(node->params.f[2]) * (fabs(x[first]) + fabs(x[second])) * U * (7 + 10 * fabs(angle));
     }
 }
 
@@ -303,7 +313,8 @@ static bound_fn *const bounds[ST_OP_COUNT] = {
     [ST_OP_SILU] = bound_element,        [ST_OP_SIGMOID] = bound_element,
     [ST_OP_TANH] = bound_element,        [ST_OP_LOG10] = bound_element,
     [ST_OP_POWER] = bound_element,       [ST_OP_SQRT] = bound_element,
-    [ST_OP_ROPE] = bound_rope,           [ST_OP_CONV_2D] = bound_conv_2d,
+    [ST_OP_GLU] = bound_element,         [ST_OP_ROPE] = bound_rope,
+    [ST_OP_CONV_2D] = bound_conv_2d,
 };
 
 bool bound_of(const sotto_tensor *node, float *const *src, const float *y, bool whole_left, double *bound)

@@ -117,6 +117,10 @@ sotto_tensor *scene_cache(scene *s, sotto_dtype dtype, int64_t width, int64_t n_
 static sotto_tensor *probe(scene *s, sotto_tensor *src)
 {
     sotto_tensor *copy;
+    if (sotto_dtype_block(src->dtype) > 1 && src->dim[2] > 1) { /* the heads of cells, as rows */
+        const int64_t dim[2] = {src->dim[0], st_tensor_n_rows(src)};
+        src = sotto_view_reshape(s->g, src, 2, dim);
+    }
     if ((src->flags & ST_TENSOR_MATRIX) || sotto_dtype_block(src->dtype) > 1) {
         int32_t *all = malloc((size_t)src->dim[1] * sizeof *all + 1);
         for (int64_t i = 0; i < src->dim[1]; i++)
@@ -315,10 +319,10 @@ static void describe(const char *what, const variant *v, bool whole_left, char *
     snprintf(out, size,
              "%s: compute %d, layout %d, %s, matrix %d, act %d, bias %d, residual %d, coarse %d, whole %d, dim %lld "
              "%lld %lld "
-             "%lld, n %lld, extra %d, spread %g",
+             "%lld, n %lld, extra %d, window %d, spread %g",
              what, (int)v->compute, (int)v->how, sotto_dtype_name(v->dtype), v->matrix, v->act, v->bias, v->residual,
              v->coarse, whole_left, (long long)v->dim[0], (long long)v->dim[1], (long long)v->dim[2],
-             (long long)v->dim[3], (long long)v->n, v->extra, v->spread);
+             (long long)v->dim[3], (long long)v->n, v->extra, v->window, v->spread);
 }
 
 static uint64_t seed_of(const char *key)

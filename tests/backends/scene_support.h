@@ -26,6 +26,7 @@ typedef struct variant {
     int64_t dim[4]; /* of the first source, innermost first */
     int64_t n;      /* a second size: columns of the product, keys, rows of a table .. */
     int extra;      /* what the op needs besides */
+    int window;     /* of cache_attention */
     float spread;   /* magnitude of the data, 0 = 1 */
     sotto_compute compute;
     bool coarse; /* inputs are exact in bf16 */

@@ -122,7 +122,9 @@ static void build_cells(scene *s, const variant *v)
             base[r] = 1;
         }
         const int64_t first = base[r] < 0 ? 0 : base[r], list = first >= n_list ? n_list - 1 : first;
-        for (int64_t j = 0; j < n_kv[r] && j < (v->extra < 0 ? max_kv : v->n - first); j++) {
+        const int64_t most = v->extra < 0 ? max_kv : v->n - first, seen_to = n_kv[r] < most ? n_kv[r] : most;
+        for (int64_t j = v->window && seen_to > v->window ? seen_to - v->window : 0;
+             j < n_kv[r] && j < (v->extra < 0 ? max_kv : v->n - first); j++) {
             const int64_t c = v->extra < 0 ? index[list * max_kv + j] : first + j;
             seen[c < 0 ? 0 : c >= v->n ? v->n - 1 : c] = true;
         }
@@ -141,7 +143,7 @@ static void build_cells(scene *s, const variant *v)
     const int64_t list_dim[2] = {max_kv, n_list};
     sotto_tensor *list = v->extra < 0 ? scene_given(s, SOTTO_I32, 2, list_dim, index) : NULL;
     sotto_tensor *b = scene_given(s, SOTTO_I32, 1, &n_row, base), *n = scene_given(s, SOTTO_I32, 1, &n_row, n_kv);
-    finish(s, sotto_cache_attention(s->g, q, cache[0], cache[1], list, b, n, 0.5f, 0));
+    finish(s, sotto_cache_attention(s->g, q, cache[0], cache[1], list, b, n, 0.5f, v->window));
     free(base), free(n_kv), free(index), free(seen);
 }
 
@@ -169,7 +171,15 @@ static void build_set_rows(scene *s, const variant *v)
     sotto_tensor *table = scene_cache(s, v->dtype, v->dim[0], v->n);
     sotto_tensor *x = scene_floats(s, v->how, dim);
     s->node = sotto_set_rows(s->g, table, row_numbers(s, v->dim[1], v->n), x);
-    s->y = sotto_copy(s->g, s->node, v->dtype);
+    if (sotto_dtype_block(v->dtype) == 1) {
+        s->y = sotto_copy(s->g, s->node, v->dtype);
+        return;
+    }
+    int32_t *all = calloc((size_t)v->n + 1, sizeof *all);
+    for (int64_t i = 0; i < v->n; i++)
+        all[i] = (int32_t)i;
+    s->y = sotto_get_rows(s->g, s->node, scene_given(s, SOTTO_I32, 1, &v->n, all));
+    free(all);
 }
 
 /* extra: type of the result */
@@ -212,6 +222,22 @@ static void build_pair(scene *s, const variant *v)
     if (v->how == PLAIN) /* memory that the result may take over */
         x = sotto_scale(s->g, x, 0.5f, 0);
     finish(s, v->extra & 1 ? sotto_mul(s->g, x, y) : sotto_add(s->g, x, y));
+}
+
+/* extra: bit 0: both are columns of one product, bit 1: the result may take the first one's memory */
+static void build_glu(scene *s, const variant *v)
+{
+    const int64_t both[4] = {2 * v->dim[0], v->dim[1], v->dim[2], v->dim[3]};
+    sotto_tensor *x = scene_floats(s, v->how, v->extra & 1 ? both : v->dim), *y = x;
+    if (v->extra & 1) {
+        x = sotto_view_slice(s->g, y, 0, 0, v->dim[0]);
+        y = sotto_view_slice(s->g, y, 0, v->dim[0], v->dim[0]);
+    } else {
+        y = scene_floats(s, v->how, v->dim);
+    }
+    if (v->extra & 2)
+        x = sotto_scale(s->g, x, 0.5f, 0);
+    finish(s, sotto_glu(s->g, x, y, (sotto_activation)v->act));
 }
 
 static sotto_tensor *scale(sotto_graph *g, sotto_tensor *x)
@@ -315,7 +341,7 @@ static void products_on(sotto_backend *b, sotto_backend *ref)
             const variant v = {.how = (layout)(i % 3),
                                .dtype = weight_types[t],
                                .matrix = i % 4 != 3,
-                               .act = i % 4,
+                               .act = i % 5,
                                .bias = i % 2,
                                .residual = i % 3 > 0,
                                .extra = i % 5 == 0,
@@ -350,7 +376,7 @@ static void narrow_products_on(sotto_backend *b, sotto_backend *ref)
         variant v = {.how = (layout)(i % 3),
                      .dtype = SOTTO_I8,
                      .matrix = true,
-                     .act = i % 4,
+                     .act = i % 5,
                      .bias = i % 2,
                      .residual = i % 3 > 0,
                      .extra = i % 5 == 0,
@@ -433,6 +459,9 @@ static void elements_on(sotto_backend *b, sotto_backend *ref)
                     continue;
                 scene_compare(b, ref, "unary", build_unary, &v);
             }
+            for (v.act = 0; how != TRANSPOSED && v.act <= SOTTO_ACT_GELU_TANH; v.act++)
+                for (v.extra = 0; v.extra < 4; v.extra++)
+                    scene_compare(b, ref, "glu", build_glu, &v);
             v.n = 5;
             for (v.extra = 0; v.extra < 4; v.extra++)
                 scene_compare(b, ref, "concat", build_concat, &v);
@@ -513,6 +542,19 @@ static void moves_on(sotto_backend *b, sotto_backend *ref)
                 if (how != TRANSPOSED)
                     scene_compare(b, ref, "set_rows", build_set_rows, &v);
             }
+}
+
+/* Rows of blocks are written as they are packed for files. */
+static void block_moves_on(sotto_backend *b, sotto_backend *ref)
+{
+    for (int i = 0; i < 12; i++) {
+        const variant v = {.how = (layout)(i % 3),
+                           .dtype = SOTTO_Q8_0,
+                           .dim = {32 * (1 + i % 4), i % 6, 1, 1},
+                           .n = 1 + i * 2,
+                           .spread = i == 7 ? 1e-6f : 3};
+        scene_compare(b, ref, "set_rows of blocks", build_set_rows, &v);
+    }
 }
 
 static void attention_on(sotto_backend *b, sotto_backend *ref)
@@ -634,6 +676,46 @@ static void cells_on(sotto_backend *b, sotto_backend *ref)
                            .extra = (i % 5 == 0 ? 1 : 4) * (i % 2 ? -1 : 1),
                            .spread = i % 13 == 0 ? 200 : 2};
         scene_compare(b, ref, "cache_attention", build_cells, &v);
+    }
+}
+
+static const sotto_dtype cache_types[] = {SOTTO_F16, SOTTO_Q8_0, SOTTO_F32, SOTTO_BF16};
+
+/* Heads that share heads of keys: few rows over many cells, which may be cut into parts, and windows of them. */
+static void grouped_cells_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t widths[] = {64, 32, 96, 256}, cells[] = {1, 63, 128, 200, 700, 1500}, share[] = {3, 4, 1, 9};
+    static const int windows[] = {0, 1, 5, 64, 300};
+    for (int i = 0; i < 60; i++) {
+        const int64_t heads = 1 + i % 3;
+        const variant v = {.how = (layout)(i % 3),
+                           .dtype = cache_types[i % 4],
+                           .dim = {widths[i / 3 % 4], heads * share[i % 4], i % 7 ? 1 + i % 5 : 15, 1},
+                           .n = cells[i % 6],
+                           .extra = (int)heads * (i % 5 < 2 ? -1 : 1),
+                           .window = windows[i / 2 % 5],
+                           .spread = i % 13 == 0 ? 200 : 2};
+        scene_compare(b, ref, "cache_attention of shared heads", build_cells, &v);
+    }
+}
+
+/* Many rows of one list that see one cell more each, and rows of several lists between them. */
+static void prompts_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t widths[] = {64, 32, 80, 256, 64}, rows[] = {16, 17, 40, 63, 65, 130}, share[] = {3, 4, 1};
+    static const int windows[] = {0, 1, 40, 0};
+    for (int i = 0; i < 48; i++) {
+        const int64_t heads = 1 + i / 6 % 2, d = widths[i % 5];
+        const variant v = {.how = (layout)(i % 3),
+                           .dtype = cache_types[i % 4 == 1 && d % 32 ? 0 : i % 4],
+                           .bias = i % 5 > 0,
+                           .dim = {d, heads * share[i / 2 % 3], rows[i % 6], 1},
+                           .n = rows[i % 6] + (i == 20 ? 600 : i % 9),
+                           .extra = (int)heads * (i % 7 < 3 ? -1 : 1),
+                           .window = windows[i / 3 % 4],
+                           .compute = i % 2 ? SOTTO_COMPUTE_BF16 : SOTTO_COMPUTE_F32,
+                           .spread = i % 11 == 0 ? 60 : 2};
+        scene_compare(b, ref, "cache_attention of a prompt", build_cells, &v);
     }
 }
 
@@ -788,6 +870,24 @@ static void test_cells(void **state)
     on_every_device(cells_on);
 }
 
+static void test_grouped_cells(void **state)
+{
+    (void)state;
+    on_every_device(grouped_cells_on);
+}
+
+static void test_prompts(void **state)
+{
+    (void)state;
+    on_every_device(prompts_on);
+}
+
+static void test_block_moves(void **state)
+{
+    (void)state;
+    on_every_device(block_moves_on);
+}
+
 /* ---- two backends of one device at once: the same bits as alone ---- */
 
 typedef struct worker {
@@ -865,6 +965,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_grouped_cells),
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_block_moves),
         cmocka_unit_test(test_two_at_once),
         cmocka_unit_test(test_halves),
         cmocka_unit_test(test_narrow_products),

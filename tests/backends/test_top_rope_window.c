@@ -20,7 +20,7 @@ static void build_top_k(scene *s, const variant *v)
     finish(s, sotto_top_k(s->g, scene_floats(s, v->how, v->dim), (int)v->n));
 }
 
-/* dim: d, heads, rows, batch; n: rotated elements; extra: bit 0 halves, 1 factors, 2 positions for each batch, 3 scaled */
+/* dim: d, heads, rows, batch; n: rotated elements; extra: bit 0 halves, 1 factors, 2 positions for each batch, 3 scaled, 4 longer */
 static void build_rope(scene *s, const variant *v)
 {
     const int64_t place[2] = {v->dim[2], v->extra & 4 ? v->dim[3] : 1}, pairs = v->n / 2;
@@ -81,7 +81,7 @@ static void ropes_on(sotto_backend *b, sotto_backend *ref)
     static const int64_t dims[][3] = {{1, 1, 1}, {4, 7, 1}, {3, 5, 2}, {32, 1, 1}, {2, 0, 1}, {2, 40, 3}};
     for (int w = 0; w < COUNT(widths); w++)
         for (int i = 0; i < COUNT(dims); i++)
-            for (int extra = 0; extra < 16; extra++) {
+            for (int extra = 0; extra < 32; extra++) {
                 const variant v = {.how = (layout)(extra % 3 == i % 3 ? PLAIN : 1 + i % 2),
                                    .dim = {widths[w], dims[i][0], dims[i][1], dims[i][2]},
                                    .n = rotated[w],

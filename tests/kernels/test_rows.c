@@ -13,6 +13,7 @@
 #include "base/half.h"
 #include "kernels/guard_support.h"
 #include "kernels/level_support.h"
+#include "quant/quant.h"
 
 #define EPS 0x1p-24
 
@@ -39,6 +40,100 @@ static double relu(double x)
 static double sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
+}
+
+static double gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+
+/* All activations, with both sides in a few lengths. */
+static void check_glu(const st_cpu_kernels *k)
+{
+    double (*const want[])(double) = {
+        [SOTTO_ACT_GELU] = gelu, [SOTTO_ACT_RELU] = relu, [SOTTO_ACT_SILU] = silu, [SOTTO_ACT_GELU_TANH] = gelu_tanh};
+    for (int act = SOTTO_ACT_NONE; act <= SOTTO_ACT_GELU_TANH; act++)
+        for (int64_t n = 0; n <= 67; n++) {
+            float *a = guard_floats((size_t)n), *b = guard_floats((size_t)n), *y = guard_alloc((size_t)n * 4);
+            for (int64_t i = 0; i < n; i++)
+                a[i] *= 8;
+            k->glu[act](a, b, y, n);
+            for (int64_t i = 0; i < n; i++) {
+                const double x = a[i], left = act == SOTTO_ACT_NONE ? x : want[act](x);
+                const double error = act == SOTTO_ACT_GELU ? 2.8e-6 + 5e-7 * fabs(x) : 4e-7 * fabs(x);
+                near(k, "glu", x, y[i], left * b[i],
+                     (act == SOTTO_ACT_NONE ? 0 : error) * fabs(b[i]) + EPS * fabs(left * b[i]) + 1e-44);
+            }
+            guard_free_all();
+        }
+    const float x[] = {NAN, INFINITY, 1e30f, -1e30f, -30}, ones[] = {1, 1, 1, 1, 1};
+    float y[5];
+    k->glu[SOTTO_ACT_GELU_TANH](x, ones, y, 5);
+    assert_true(isnan(y[0]) && y[1] == INFINITY && y[2] == 1e30f && y[3] == 0 && y[4] == 0);
+}
+
+/* Blocks have the bits of src/quant: halves, numbers that are none, and those whose scale a half cannot hold among them. */
+static void check_blocks(const st_cpu_kernels *k)
+{
+    enum { N = 32 * 64 };
+    static float x[N], y[N], want[N];
+    static uint8_t blocks[N / 32 * 34 + 1], same[N / 32 * 34];
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < N; i++) {
+            const int kind = i / 32 % 16;
+            x[i] = kind == 0   ? 0
+                   : kind == 1 ? (float)((int)(test_random_bits() % 509) - 254) / 2 /* many halves */
+                   : kind == 2 ? test_random() * 1e-39f
+                   : kind == 3 ? test_random() * 3e38f
+                   : kind == 4 ? test_random() * 1e-7f
+                               : test_random() * (float)(1 + kind);
+            if (kind == 1 && i % 32 == 0)
+                x[i] = 127;
+            if (kind == 5 && i % 7 == 0)
+                x[i] = i % 2 ? NAN : -NAN;
+            if (kind == 6 && i % 11 == 0)
+                x[i] = i % 2 ? INFINITY : -INFINITY;
+        }
+        st_q8_0_pack(x, same, N);
+        k->to_q8_0(x, blocks + 1, N);
+        for (size_t i = 0; i < sizeof same; i++)
+            if (blocks[1 + i] != same[i])
+                fail_msg("%s: byte %zu of block %zu is %d, expected %d", st_cpu_level_name(k->level), i % 34, i / 34,
+                         blocks[1 + i], same[i]);
+        st_q8_0_unpack(same, want, N);
+        k->from_q8_0(blocks + 1, y, N);
+        for (int i = 0; i < N; i++)
+            assert_true(y[i] == want[i] || (isnan(y[i]) && isnan(want[i])));
+    }
+}
+
+static void check_turns(const st_cpu_kernels *k)
+{
+    enum { N = 20001 };
+    float *t = guard_alloc(N * 4), *c = guard_alloc(N * 4), *s = guard_alloc(N * 4);
+    for (int i = 0; i < N; i++)
+        t[i] = i < 8 ? (float)(i - 4) / 8 : i % 3 ? (float)i / N - 0.5f : test_random() * 1e-4f;
+    k->cos_sin(t, 1.5f, c, s, N);
+    for (int i = 0; i < N; i++) {
+        const double angle = 6.283185307179586 * t[i];
+        near(k, "cos", t[i], c[i], 1.5 * cos(angle), 3e-7);
+        near(k, "sin", t[i], s[i], 1.5 * sin(angle), fabs(t[i]) < 0.1f ? 2.4e-6 * fabs(t[i]) : 3e-7);
+    }
+    for (int pairs = 0; pairs <= 35; pairs++) {
+        const float *x = guard_floats(2 * (size_t)pairs), *cosine = guard_floats(2 * (size_t)pairs),
+                    *sine = guard_floats(2 * (size_t)pairs);
+        float *y = guard_alloc(8 * (size_t)pairs);
+        k->rotate_halves(x, cosine, sine, pairs, y);
+        for (int i = 0; i < pairs; i++) {
+            const double u = x[i], v = x[pairs + i];
+            near(k, "halves", i, y[i], u * cosine[i] - v * sine[i], 4 * EPS);
+            near(k, "halves", i, y[pairs + i], u * sine[i] + v * cosine[i], 4 * EPS);
+        }
+        k->rotate_neighbours(x, cosine, sine, 2 * pairs, y);
+        for (int i = 0; i < 2 * pairs; i++)
+            near(k, "neighbours", i, y[i], (double)x[i] * cosine[i] + (double)x[i ^ 1] * sine[i], 4 * EPS);
+        guard_free_all();
+    }
 }
 
 static void check_maps(const st_cpu_kernels *k)
@@ -348,10 +443,11 @@ static void check_cells(const st_cpu_kernels *k)
                                       .base = 4,
                                       .n_kv = n_kv,
                                       .n_cell = n_cell,
+                                      .part = listed && ci % 2,
                                       .scratch = guard_alloc(4 * st_cpu_cells_scratch(d))};
                     for (int r = 0; r < rows; r++) {
                         c.q[r] = guard_floats((size_t)d);
-                        c.out[r] = guard_floats((size_t)d);
+                        c.out[r] = guard_floats((size_t)d + (c.part ? 2 : 0));
                     }
                     (type == 0 ? k->cells_f32 : type == 1 ? k->cells_f16 : k->cells_bf16)(&c);
                     keys t = {kf + d, vf + d, stride, stride, c.index, c.base, n_cell};
@@ -359,7 +455,8 @@ static void check_cells(const st_cpu_kernels *k)
                     for (int r = 0; r < rows; r++) {
                         reference_row(c.q[r], d, c.scale, n_kv, key_row, &t, want, error);
                         for (int j = 0; j < d; j++)
-                            near(k, "cells", d, c.out[r][j], want[j], error[j]);
+                            near(k, "cells", d, c.out[r][j] / (c.part && n_kv > 0 ? c.out[r][d + 1] : 1), want[j],
+                                 error[j]);
                     }
                 }
                 guard_free_all();
@@ -372,6 +469,21 @@ static void test_maps(void **state)
 {
     (void)state;
     each_level(check_maps);
+}
+static void test_glu(void **state)
+{
+    (void)state;
+    each_level(check_glu);
+}
+static void test_blocks(void **state)
+{
+    (void)state;
+    each_level(check_blocks);
+}
+static void test_turns(void **state)
+{
+    (void)state;
+    each_level(check_turns);
 }
 static void test_elementwise(void **state)
 {
@@ -402,7 +514,8 @@ static void test_cells(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_maps),    cmocka_unit_test(test_elementwise), cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_maps),    cmocka_unit_test(test_glu),         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_turns),   cmocka_unit_test(test_elementwise), cmocka_unit_test(test_norms),
         cmocka_unit_test(test_softmax), cmocka_unit_test(test_attention),   cmocka_unit_test(test_cells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,10 @@ static void shapes_follow_from_the_operation(void **state)
     has_shape(sotto_get_rows(g, in(g, SOTTO_Q4_0, 64, 10, 1, 1), in(g, SOTTO_I32, 3, 1, 1, 1)), "[3, 64]");
     has_shape(sotto_concat(g, x, in(g, SOTTO_F32, 6, 50, 5, 3), 2), "[3, 7, 50, 6]");
     has_shape(sotto_power(g, x), "[3, 2, 50, 3]");
+    has_shape(sotto_glu(g, sotto_view_slice(g, x, 0, 0, 3), sotto_view_slice(g, x, 0, 3, 3), SOTTO_ACT_GELU_TANH),
+              "[3, 2, 50, 3]");
+    has_shape(sotto_set_rows(g, in(g, SOTTO_Q8_0, 64, 9, 1, 1), in(g, SOTTO_I32, 2, 1, 1, 1), f32(g, 64, 2)),
+              "[9, 64]");
     has_shape(sotto_top_k(g, in(g, SOTTO_F32, 6, 50, 2, 1), 4), "[2, 50, 2, 4]");
     has_shape(sotto_rope(g, x, in(g, SOTTO_I32, 2, 3, 1, 1), f32(g, 2, 1), SOTTO_ROPE_HALVES, 4, 10000, 1, 1),
               "[3, 2, 50, 6]");
@@ -215,6 +219,27 @@ static void cells_lists(sotto_graph *g)
 {
     sotto_tensor *k = in(g, SOTTO_F16, 8, 4, 9, 1), *list = in(g, SOTTO_I32, 4, 1, 1, 1);
     sotto_cache_attention(g, in(g, SOTTO_F32, 8, 4, 5, 1), k, k, NULL, list, list, 1, 0);
+}
+
+static void cells_window(sotto_graph *g)
+{
+    sotto_tensor *k = in(g, SOTTO_Q8_0, 32, 4, 9, 1), *list = in(g, SOTTO_I32, 5, 1, 1, 1);
+    sotto_cache_attention(g, in(g, SOTTO_F32, 32, 4, 5, 1), k, k, NULL, list, list, 1, -1);
+}
+
+static void glu_shape(sotto_graph *g)
+{
+    sotto_glu(g, f32(g, 3, 4), f32(g, 3, 1), SOTTO_ACT_SILU);
+}
+
+static void glu_activation(sotto_graph *g)
+{
+    sotto_glu(g, f32(g, 3, 4), f32(g, 3, 4), (sotto_activation)5);
+}
+
+static void set_rows_type(sotto_graph *g)
+{
+    sotto_set_rows(g, in(g, SOTTO_Q4_0, 32, 4, 1, 1), in(g, SOTTO_I32, 2, 1, 1, 1), f32(g, 32, 2));
 }
 
 static void rows_type(sotto_graph *g)
@@ -387,6 +412,10 @@ static void misuse_is_named(void **state)
         {attention_heads, "attention: q, k and v do not fit"},
         {cells_types, "cache_attention: q, k and v do not fit"},
         {cells_lists, "cache_attention: base and n_kv"},
+        {cells_window, "cache_attention: a window must not be negative"},
+        {glu_shape, "glu: expected f32 rows, both of one shape (f32 [4, 3] and f32 [3])"},
+        {glu_activation, "glu: the activation is not a known one"},
+        {set_rows_type, "set_rows: the table and x do not fit"},
         {rows_type, "get_rows"},
         {set_rows_width, "set_rows"},
         {set_rows_count, "set_rows"},

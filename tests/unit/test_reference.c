@@ -220,6 +220,77 @@ static void cache_attention_clamps_its_lists(void **state)
        (const float[]){6, (9 + 2 * 6 + 2 * 6) / 5.f, 0, 9});
 }
 
+static void a_window_shows_the_last_cells(void **state)
+{
+    (void)state;
+    const float q[] = {1, 1, 1}, k[] = {0, 0, 0, 0}, v[] = {3, 6, 9, 12};
+    const int32_t base[] = {0, 1, 0}, n_kv[] = {3, 99, 1}, index[] = {3, 2, 0, 1, 3, 1};
+    for (int listed = 0; listed < 2; listed++) {
+        bench b;
+        begin(&b);
+        sotto_tensor *tk = given(&b, SOTTO_F32, 1, 1, 4, 1, k), *tv = given(&b, SOTTO_F32, 1, 1, 4, 1, v);
+        sotto_tensor *list = listed ? given(&b, SOTTO_I32, 3, 2, 1, 1, index) : NULL;
+        sotto_tensor *y =
+            sotto_cache_attention(b.g, given(&b, SOTTO_F32, 1, 1, 3, 1, q), tk, tv, list,
+                                  given(&b, SOTTO_I32, 3, 1, 1, 1, base), given(&b, SOTTO_I32, 3, 1, 1, 1, n_kv), 1, 2);
+        /* cells 1 2; 2 3 of 1 .. 3; 0. Lists: 2 0 of 3 2 0; 3 1 of 1 3 1; 3 */
+        is(&b, y, listed ? (const float[]){6, 9, 12} : (const float[]){7.5f, 10.5f, 3});
+    }
+}
+
+static void blocks_are_written_as_they_are_packed(void **state)
+{
+    (void)state;
+    static float x[2 * 32], want[2 * 32];
+    static const uint8_t nothing[2 * 34];
+    for (int i = 0; i < 32; i++) {
+        x[i] = want[32 + i] = (float)(4 * i - 127); /* steps of 1: the largest is 127 of them */
+        x[32 + i] = 1;                              /* a step of 1/127, which is 2^-7 (1 + 8/1024) in f16 */
+        want[i] = 127 * 0.00787353515625f;
+    }
+    const int32_t to[] = {1, 0}, all[] = {0, 1}, base[] = {0}, n_kv[] = {2};
+    bench b;
+    begin(&b);
+    sotto_tensor *table = given(&b, SOTTO_Q8_0, 32, 2, 1, 1, nothing);
+    table = sotto_set_rows(b.g, table, given(&b, SOTTO_I32, 2, 1, 1, 1, to), f32(&b, 32, 2, x));
+    is(&b, sotto_get_rows(b.g, table, given(&b, SOTTO_I32, 2, 1, 1, 1, all)), want);
+    /* the same as keys, which weigh alike for a query of zeros, and as values */
+    static const float q[32];
+    const int64_t cells[3] = {32, 1, 2};
+    float mean[32];
+    for (int i = 0; i < 32; i++)
+        mean[i] = (want[i] + want[32 + i]) / 2;
+    begin(&b);
+    table = given(&b, SOTTO_Q8_0, 32, 2, 1, 1, nothing);
+    table = sotto_set_rows(b.g, table, given(&b, SOTTO_I32, 2, 1, 1, 1, to), f32(&b, 32, 2, x));
+    table = sotto_view_reshape(b.g, table, 3, cells);
+    is(&b,
+       sotto_cache_attention(b.g, given(&b, SOTTO_F32, 32, 1, 1, 1, q), table, table, NULL,
+                             given(&b, SOTTO_I32, 1, 1, 1, 1, base), given(&b, SOTTO_I32, 1, 1, 1, 1, n_kv), 1, 0),
+       mean);
+}
+
+static void gates_are_activated(void **state)
+{
+    (void)state;
+    const float x[] = {0, 1, -2, 3, 2, 0.5f}; /* three gates, then what they let through */
+    const struct {
+        sotto_activation act;
+        float want[3];
+    } cases[] = {{SOTTO_ACT_NONE, {0, 2, -1}},
+                 {SOTTO_ACT_RELU, {0, 2, 0}},
+                 {SOTTO_ACT_SILU, {0, 1.46211716f, -0.119202922f}},
+                 {SOTTO_ACT_GELU, {0, 1.68268949f, -0.0227501319f}},
+                 {SOTTO_ACT_GELU_TANH, {0, 1.68238398f, -0.0227011530f}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b;
+        begin(&b);
+        sotto_tensor *both = f32(&b, 6, 1, x);
+        is(&b, sotto_glu(b.g, sotto_view_slice(b.g, both, 0, 0, 3), sotto_view_slice(b.g, both, 0, 3, 3), cases[i].act),
+           cases[i].want);
+    }
+}
+
 static void rows_outside_are_zero_or_skipped(void **state)
 {
     (void)state;
@@ -326,6 +397,11 @@ static void rope_turns_pairs(void **state)
     sotto_tensor *r = given(&b, SOTTO_F32, 3, 1, 2, 1, rows), *at = given(&b, SOTTO_I32, 2, 1, 1, 1, places);
     is(&b, sotto_rope(b.g, r, at, f32(&b, 1, 1, factors), SOTTO_ROPE_NEIGHBOURS, 2, 10000, 0.5f, 1),
        (const float[]){1, 0, 5, -0.841470985f, 0.540302306f, 6});
+    /* twice as long where they are turned */
+    begin(&b);
+    r = given(&b, SOTTO_F32, 3, 1, 2, 1, rows), at = given(&b, SOTTO_I32, 2, 1, 1, 1, places);
+    is(&b, sotto_rope(b.g, r, at, f32(&b, 1, 1, factors), SOTTO_ROPE_NEIGHBOURS, 2, 10000, 0.5f, 2),
+       (const float[]){2, 0, 5, -1.68294197f, 1.08060461f, 6});
 }
 
 static void windows_move_over_images(void **state)
@@ -360,6 +436,9 @@ int main(void)
         cmocka_unit_test(softmax_of_nothing_is_zero),
         cmocka_unit_test(attention_weighs_values),
         cmocka_unit_test(cache_attention_clamps_its_lists),
+        cmocka_unit_test(a_window_shows_the_last_cells),
+        cmocka_unit_test(blocks_are_written_as_they_are_packed),
+        cmocka_unit_test(gates_are_activated),
         cmocka_unit_test(rows_outside_are_zero_or_skipped),
         cmocka_unit_test(copies_convert),
         cmocka_unit_test(elements),

@@ -1,8 +1,10 @@
 /* cpu_ops_attention.c: attention over whole sequences, and of single rows over a cache. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/cpu_attention.h"
 #include "backends/cpu/cpu_attention_bf16.h"
+#include "backends/cpu/cpu_cells.h"
 #include "backends/cpu/cpu_exec.h"
 
 /* ---- attention: phase 0 packs all heads' keys and values, phase 1 takes tiles of query rows ---- */
@@ -102,9 +104,22 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
     }
 }
 
-/* ---- cache attention: a unit is a head and some neighbouring rows; up to 8 that see the same cells go together ---- */
+/* ---- cache attention ----
+ *
+ * A unit is a head of keys and some neighbouring rows. Of these, up to 8 pairs of a row and a head that see the same cells
+ * meet them together. Rows of a prompt, which see more and more of one list, go through cpu_cells.h. When there are few
+ * rows, and heads share heads of keys, the cells of a row are shared out as well: each part leaves its weighted values, its
+ * largest score and its sum, and a second phase joins the parts. */
 
-enum { CACHE_ROWS = 64 }; /* of a unit: eight windows of five beams are one, so that none meets its cells twice */
+enum {
+    CACHE_ROWS = 64,   /* of a unit at most: eight windows of five beams are one, so that none meets its cells twice */
+    PROMPT_ROWS = 16,  /* from so many rows on there may be a prompt among them */
+    PROMPT_ALONE = 32, /* rows of a prompt that are worth a tile where no heads share */
+    PROMPT_QUERIES = 12, /* the same where they do, in pairs of a row and a head */
+    CACHE_UNITS = 32,    /* wanted of a node of many rows */
+    CACHE_PARTS = 16,    /* units wanted of a node of few rows */
+    PART_CELLS = 64      /* of a part at least */
+};
 
 static bool is_cells(sotto_dtype t)
 {
@@ -122,25 +137,63 @@ static bool supports_cache_attention(const sotto_tensor *node)
            v->stride[0] == k->stride[0] && st_tensor_is_contiguous(node);
 }
 
-static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+/* How a node is cut, from shapes alone. */
+typedef struct cache_cut {
+    int64_t heads, heads_kv, share, n_row, d;
+    int64_t rows, blocks; /* rows of a unit, and how many such blocks there are */
+    int64_t parts;        /* that the cells of a row are cut into at most */
+} cache_cut;
+
+static cache_cut cut_of(const sotto_tensor *node)
 {
-    (void)k;
-    const sotto_tensor *q = node->src[0];
-    need->n_phase = 1;
-    need->units[0] = q->dim[1] * ((q->dim[2] + CACHE_ROWS - 1) / CACHE_ROWS);
-    need->thread_floats = st_cpu_cells_scratch((int)q->dim[0]);
+    const sotto_tensor *q = node->src[0], *k = node->src[1], *index = node->src[3];
+    cache_cut c = {.heads = q->dim[1], .heads_kv = k->dim[1], .n_row = q->dim[2], .d = q->dim[0], .parts = 1};
+    c.share = c.heads_kv > 0 ? c.heads / c.heads_kv : 1;
+    c.rows = CACHE_ROWS;
+    if (c.share > 1 && c.n_row >= PROMPT_ROWS) {
+        const int64_t rows = (c.n_row * c.heads_kv / CACHE_UNITS + 3) / 4 * 4;
+        c.rows = rows < 4 ? 4 : rows > CACHE_ROWS ? CACHE_ROWS : rows;
+    } else if (c.share > 1) {
+        const int64_t cells = index != NULL ? index->dim[0] : k->dim[2], most = cells / PART_CELLS;
+        const int64_t parts = (CACHE_PARTS + c.heads_kv - 1) / c.heads_kv;
+        c.parts = parts < most ? parts : most > 1 ? most : 1;
+    }
+    c.blocks = (c.n_row + c.rows - 1) / c.rows;
+    return c;
 }
 
+/* Keys and values of a prompt may be rounded to bf16. */
+static bool prompt_bf16(const sotto_tensor *node)
+{
+    return st_cpu_takes_bf16(node) || node->params.compute == SOTTO_COMPUTE_INT8;
+}
+
+static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    const cache_cut c = cut_of(node);
+    need->n_phase = c.parts > 1 ? 2 : 1;
+    need->units[0] = c.heads_kv * c.blocks * c.parts;
+    need->units[1] = c.n_row * c.heads_kv;
+    need->thread_floats = st_cpu_cells_scratch((int)c.d);
+    if (c.n_row >= PROMPT_ROWS) {
+        const size_t prompt = st_cpu_prompt_scratch(k, (int)c.d, (int)c.share, (int)c.rows, prompt_bf16(node));
+        need->thread_floats = prompt > need->thread_floats ? prompt : need->thread_floats;
+    }
+    if (c.parts > 1)
+        need->shared_floats = (size_t)(c.n_row * c.heads * c.parts) * (size_t)(c.d + 2);
+}
+
+/* A list, or NULL and the cell it begins at, and the places of it that a row sees, brought into range. */
 typedef struct cell_list {
     const int32_t *index;
-    int64_t base, n_kv;
+    int64_t base;
+    st_cpu_range seen;
 } cell_list;
 
-/* What row r sees, with everything from the lists brought into range. */
 static cell_list list_of(const sotto_tensor *node, int64_t r)
 {
     const sotto_tensor *index = node->src[3];
-    const int64_t n_cell = node->src[1]->dim[2];
+    const int64_t n_cell = node->src[1]->dim[2], window = node->params.i[0];
     int64_t base = ((const int32_t *)st_tensor_data(node->src[4]))[r],
             n = ((const int32_t *)st_tensor_data(node->src[5]))[r];
     cell_list l = {0};
@@ -149,61 +202,204 @@ static cell_list list_of(const sotto_tensor *node, int64_t r)
     base = base < 0 ? 0 : base;
     if (index == NULL) {
         l.base = base < n_cell ? base : n_cell;
-        l.n_kv = n < n_cell - l.base ? n : n_cell - l.base;
+        l.seen.end = n < n_cell - l.base ? n : n_cell - l.base;
     } else if (index->dim[1] > 0) {
         base = base < index->dim[1] ? base : index->dim[1] - 1;
         l.index = (const int32_t *)st_tensor_data(index) + base * index->dim[0];
-        l.n_kv = n < index->dim[0] ? n : index->dim[0];
+        l.seen.end = n < index->dim[0] ? n : index->dim[0];
     }
-    const int64_t window = node->params.i[0], unseen = window > 0 && l.n_kv > window ? l.n_kv - window : 0;
-    if (l.index != NULL)
-        l.index += unseen;
-    l.base += unseen;
-    l.n_kv -= unseen;
+    l.seen.first = window > 0 && l.seen.end > window ? l.seen.end - window : 0;
     return l;
 }
 
 static bool same_list(cell_list a, cell_list b)
 {
-    return a.index == b.index && a.base == b.base && a.n_kv == b.n_kv;
+    return a.index == b.index && a.base == b.base;
+}
+
+static bool same_cells(cell_list a, cell_list b)
+{
+    return same_list(a, b) && a.seen.first == b.seen.first && a.seen.end == b.seen.end;
+}
+
+/* One node's run, and a unit of it. */
+typedef struct cache_unit {
+    const st_cpu_run *run;
+    const sotto_tensor *node;
+    cache_cut cut;
+    void (*kernel)(const st_cpu_cells *);
+    int64_t head; /* of keys */
+    int64_t part;
+} cache_unit;
+
+static const float *query(const cache_unit *u, int64_t row, int64_t h)
+{
+    const sotto_tensor *q = u->node->src[0];
+    return (const float *)st_tensor_data(q) + row * floats(q->stride[2]) +
+           (u->head * u->cut.share + h) * floats(q->stride[1]);
+}
+
+static int64_t parts_of(const cache_unit *u, cell_list l)
+{
+    const int64_t most = (l.seen.end - l.seen.first) / PART_CELLS;
+    return most < 1 ? 1 : most < u->cut.parts ? most : u->cut.parts;
+}
+
+static float *part_of(const cache_unit *u, int64_t row, int64_t h, int64_t part)
+{
+    const int64_t pair = row * u->cut.heads + u->head * u->cut.share + h;
+    return u->run->shared + (pair * u->cut.parts + part) * (u->cut.d + 2);
+}
+
+static float *result(const cache_unit *u, int64_t row, int64_t h)
+{
+    return (float *)st_tensor_data(u->node) + (row * u->cut.heads + u->head * u->cut.share + h) * u->cut.d;
+}
+
+/* Rows [row, end), which all see the cells of l. */
+static void walk_cells(const cache_unit *u, int64_t row, int64_t end, cell_list l)
+{
+    const sotto_tensor *k = u->node->src[1], *v = u->node->src[2];
+    const int64_t parts = parts_of(u, l), n = l.seen.end - l.seen.first;
+    if (u->part >= parts)
+        return;
+    const int64_t from = l.seen.first + n * u->part / parts, to = l.seen.first + n * (u->part + 1) / parts;
+    st_cpu_cells c = {.d = (int)u->cut.d,
+                      .part = parts > 1,
+                      .scale = u->node->params.f[0],
+                      .k = (const char *)st_tensor_data(k) + (size_t)u->head * k->stride[1],
+                      .v = (const char *)st_tensor_data(v) + (size_t)u->head * v->stride[1],
+                      .k_stride = k->stride[2],
+                      .v_stride = v->stride[2],
+                      .index = l.index != NULL ? l.index + from : NULL,
+                      .base = l.base + from,
+                      .n_kv = to - from,
+                      .n_cell = k->dim[2],
+                      .scratch = u->run->scratch};
+    const int64_t first = row * u->cut.share, last = end * u->cut.share;
+    for (int64_t pair = first; pair < last; pair++) {
+        const int64_t r = pair / u->cut.share, h = pair % u->cut.share;
+        c.q[c.n_row] = query(u, r, h);
+        c.out[c.n_row++] = parts > 1 ? part_of(u, r, h, u->part) : result(u, r, h);
+        if (c.n_row == ST_CPU_MAX_SKINNY || pair + 1 == last) {
+            u->kernel(&c);
+            c.n_row = 0;
+        }
+    }
+}
+
+/* How many rows from `row` on are a prompt: of one list, all cells of which up to the last one seen are seen by some row.
+ * 0 when they are better met one by one. */
+static int64_t prompt_rows(const cache_unit *u, int64_t row, int64_t end, st_cpu_range *seen)
+{
+    const cell_list l = list_of(u->node, row);
+    st_cpu_range all = l.seen;
+    bool alike = true;
+    int64_t n = 0;
+    for (; row + n < end; n++) {
+        const cell_list other = list_of(u->node, row + n);
+        if (!same_list(l, other) || other.seen.first > all.end || other.seen.end < all.first)
+            break;
+        alike = alike && same_cells(l, other);
+        all.first = other.seen.first < all.first ? other.seen.first : all.first;
+        all.end = other.seen.end > all.end ? other.seen.end : all.end;
+        seen[n] = other.seen;
+    }
+    const bool worth = u->cut.share > 1 ? n > 1 && n * u->cut.share >= PROMPT_QUERIES : n >= PROMPT_ALONE && !alike;
+    return worth ? n : 0;
+}
+
+static void walk_prompt(const cache_unit *u, int64_t row, int64_t n, const st_cpu_range *seen)
+{
+    const sotto_tensor *q = u->node->src[0], *k = u->node->src[1], *v = u->node->src[2];
+    const cell_list l = list_of(u->node, row);
+    const st_cpu_prompt p = {.d = (int)u->cut.d,
+                             .share = (int)u->cut.share,
+                             .n_row = (int)n,
+                             .scale = u->node->params.f[0],
+                             .bf16 = prompt_bf16(u->node),
+                             .q = query(u, row, 0),
+                             .out = result(u, row, 0),
+                             .q_row = floats(q->stride[2]),
+                             .q_head = floats(q->stride[1]),
+                             .out_row = (ptrdiff_t)(u->cut.heads * u->cut.d),
+                             .type = k->dtype,
+                             .k = (const char *)st_tensor_data(k) + (size_t)u->head * k->stride[1],
+                             .v = (const char *)st_tensor_data(v) + (size_t)u->head * v->stride[1],
+                             .k_stride = k->stride[2],
+                             .v_stride = v->stride[2],
+                             .index = l.index,
+                             .base = l.base,
+                             .n_cell = k->dim[2],
+                             .seen = seen};
+    st_cpu_prompt_rows(u->run->k, &p, u->run->scratch);
+}
+
+static void walk_rows(const cache_unit *u, int64_t row, int64_t end)
+{
+    st_cpu_range seen[CACHE_ROWS];
+    while (row < end) {
+        const int64_t prompt = u->cut.n_row >= PROMPT_ROWS ? prompt_rows(u, row, end, seen) : 0;
+        if (prompt > 0) {
+            walk_prompt(u, row, prompt, seen);
+            row += prompt;
+            continue;
+        }
+        const cell_list l = list_of(u->node, row);
+        int64_t next = row + 1;
+        while (next < end && same_cells(list_of(u->node, next), l))
+            next++;
+        walk_cells(u, row, next, l);
+        row = next;
+    }
+}
+
+/* The parts of one row of one head. */
+static void join_parts(const cache_unit *u, int64_t row, int64_t h, int64_t parts)
+{
+    float *out = result(u, row, h), top = -INFINITY, sum = 0;
+    const int64_t d = u->cut.d;
+    for (int64_t i = 0; i < parts; i++) {
+        const float max = part_of(u, row, h, i)[d];
+        top = max > top ? max : top;
+    }
+    for (int64_t i = 0; i < parts; i++) {
+        const float *part = part_of(u, row, h, i);
+        const float factor = exp2f(part[d] - (top > -INFINITY ? top : 0.0f));
+        sum += factor * part[d + 1];
+        for (int64_t e = 0; e < d; e++)
+            out[e] = (i > 0 ? out[e] : 0.0f) + factor * part[e];
+    }
+    const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+    for (int64_t e = 0; e < d; e++)
+        out[e] *= inverse;
 }
 
 static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
 {
-    (void)phase;
-    const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
-    const int64_t heads = q->dim[1], share = heads / (k->dim[1] > 0 ? k->dim[1] : 1), n_row = q->dim[2], d = q->dim[0];
-    const int64_t blocks = (n_row + CACHE_ROWS - 1) / CACHE_ROWS;
-    const bool window = node->src[3] == NULL && r->k->window_bf16 != NULL && k->dtype == SOTTO_BF16 && d % 32 == 0 &&
-                        d <= ST_CPU_WINDOW_MAX_D && st_cpu_takes_bf16(node);
-    void (*kernel)(const st_cpu_cells *) = window                   ? r->k->window_bf16
-                                           : k->dtype == SOTTO_F32  ? r->k->cells_f32
-                                           : k->dtype == SOTTO_F16  ? r->k->cells_f16
-                                           : k->dtype == SOTTO_Q8_0 ? r->k->cells_q8_0
-                                                                    : r->k->cells_bf16;
-    int64_t u;
-    while (st_cpu_take(r, 1, &u) > 0) {
-        const int64_t h = u / blocks, first = u % blocks * CACHE_ROWS;
-        const int64_t end = first + CACHE_ROWS < n_row ? first + CACHE_ROWS : n_row;
-        st_cpu_cells c = {.d = (int)d,
-                          .scale = node->params.f[0],
-                          .k = (const char *)st_tensor_data(k) + (size_t)(h / share) * k->stride[1],
-                          .v = (const char *)st_tensor_data(v) + (size_t)(h / share) * v->stride[1],
-                          .k_stride = k->stride[2],
-                          .v_stride = v->stride[2],
-                          .n_cell = k->dim[2],
-                          .scratch = r->scratch};
-        for (int64_t row = first; row < end;) {
-            const cell_list l = list_of(node, row);
-            c.index = l.index;
-            c.base = l.base;
-            c.n_kv = l.n_kv;
-            for (c.n_row = 0; row < end && c.n_row < ST_CPU_MAX_SKINNY && same_list(list_of(node, row), l); row++) {
-                c.q[c.n_row] = (const float *)st_tensor_data(q) + row * floats(q->stride[2]) + h * floats(q->stride[1]);
-                c.out[c.n_row++] = (float *)st_tensor_data(node) + (row * heads + h) * d;
-            }
-            kernel(&c);
+    const sotto_tensor *k = node->src[1];
+    cache_unit u = {.run = r, .node = node, .cut = cut_of(node)};
+    const bool window = node->src[3] == NULL && r->k->window_bf16 != NULL && k->dtype == SOTTO_BF16 &&
+                        u.cut.d % 32 == 0 && u.cut.d <= ST_CPU_WINDOW_MAX_D && st_cpu_takes_bf16(node) &&
+                        u.cut.parts == 1;
+    u.kernel = window                   ? r->k->window_bf16
+               : k->dtype == SOTTO_F32  ? r->k->cells_f32
+               : k->dtype == SOTTO_F16  ? r->k->cells_f16
+               : k->dtype == SOTTO_Q8_0 ? r->k->cells_q8_0
+                                        : r->k->cells_bf16;
+    int64_t unit;
+    while (st_cpu_take(r, 1, &unit) > 0) {
+        if (phase == 1) {
+            u.head = unit % u.cut.heads_kv;
+            const int64_t row = unit / u.cut.heads_kv, parts = parts_of(&u, list_of(node, row));
+            for (int64_t h = 0; parts > 1 && h < u.cut.share; h++)
+                join_parts(&u, row, h, parts);
+            continue;
         }
+        u.part = unit % u.cut.parts;
+        u.head = unit / u.cut.parts / u.cut.blocks;
+        const int64_t first = unit / u.cut.parts % u.cut.blocks * u.cut.rows, end = first + u.cut.rows;
+        walk_rows(&u, first, end < u.cut.n_row ? end : u.cut.n_row);
     }
 }
 

@@ -143,21 +143,27 @@ static bool supports_set_rows(const sotto_tensor *node)
            st_tensor_is_contiguous(rows) && st_cpu_f32_rows(x);
 }
 
-/* One unit: when a row is named twice the last one stays, as on one thread. */
+enum { SET_COLUMNS = 64 }; /* whole blocks */
+
+/* Units are columns, so that of a row that is named twice the last one stays, as on one thread. */
 static void need_set_rows(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
 {
     (void)k;
-    (void)node;
+    const int64_t n = sotto_tensor_count(node->src[2]);
     need->n_phase = 1;
-    need->units[0] = 1;
+    need->units[0] = n <= MOVE_UNIT_ELEMENTS ? 1 : (node->src[2]->dim[0] + SET_COLUMNS - 1) / SET_COLUMNS;
 }
 
-static void set_row(const st_cpu_kernels *k, const sotto_tensor *table, const char *x, char *row)
+/* Columns [first, first + n) of a row of the table. */
+static void set_row(const st_cpu_kernels *k, const sotto_tensor *table, const char *x, char *row, int64_t first,
+                    int64_t n)
 {
-    if (sotto_dtype_block(table->dtype) > 1)
-        (void)sotto_row_from_f32(table->dtype, (const float *)(const void *)x, row, table->dim[0]);
+    const float *from = (const float *)(const void *)x + first;
+    char *to = row + first / sotto_dtype_block(table->dtype) * (int64_t)table->stride[0];
+    if (table->dtype == SOTTO_Q8_0)
+        k->to_q8_0(from, to, n);
     else
-        move(k, SOTTO_F32, x, sizeof(float), table->dtype, row, table->stride[0], table->dim[0]);
+        move(k, SOTTO_F32, (const char *)from, sizeof *from, table->dtype, to, table->stride[0], n);
 }
 
 static void run_set_rows(st_cpu_run *r, const sotto_tensor *node, int phase)
@@ -165,12 +171,16 @@ static void run_set_rows(st_cpu_run *r, const sotto_tensor *node, int phase)
     (void)phase;
     const sotto_tensor *table = node->src[0], *x = node->src[2];
     const int32_t *rows = st_tensor_data(node->src[1]);
+    const int64_t whole = table->dim[0], n = sotto_tensor_count(x) <= MOVE_UNIT_ELEMENTS ? whole : SET_COLUMNS;
     char *data = st_tensor_data(table);
-    int64_t start;
-    while (st_cpu_take(r, 1, &start) > 0)
-        for (int64_t i = 0; i < sotto_tensor_count(node->src[1]); i++)
+    int64_t unit;
+    while (st_cpu_take(r, 1, &unit) > 0) {
+        const int64_t first = unit * n, left = whole - first;
+        for (int64_t i = 0; i < x->dim[1]; i++)
             if (rows[i] >= 0 && rows[i] < table->dim[1])
-                set_row(r->k, table, st_cpu_row(x, st_tensor_data(x), i), data + (size_t)rows[i] * table->stride[1]);
+                set_row(r->k, table, st_cpu_row(x, st_tensor_data(x), i), data + (size_t)rows[i] * table->stride[1],
+                        first, left < n ? left : n);
+    }
 }
 
 /* ---- copy, concat ---- */

@@ -1,6 +1,7 @@
 /* cpu_ops_rows.c: operations on one row at a time, and elementwise ones. Rows may be strided, elements of a row lie side
  * by side; results are contiguous. */
 #include <math.h>
+#include <string.h>
 
 #include "backends/cpu/cpu_exec.h"
 
@@ -159,38 +160,44 @@ static bool supports_rope(const sotto_tensor *node)
     return st_cpu_f32_rows(node->src[0]) && st_tensor_is_contiguous(node);
 }
 
+enum { ROPE_UNIT_PLACES = 16 }; /* they share the frequencies */
+
 /* One position is one unit: the angles are the same for all heads. */
 static void need_rope(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
 {
     (void)k;
     need->n_phase = 1;
     need->units[0] = node->dim[0] > 0 && node->dim[1] > 0 ? node->dim[2] * node->dim[3] : 0;
-    need->thread_floats = (size_t)node->params.i[0];
+    need->thread_floats = 5 * (size_t)node->params.i[0];
 }
 
-static void find_angles(const sotto_tensor *node, double position, float *cosine, float *sine)
+/* Turns of each pair from one position to the next. */
+static void find_steps(const sotto_tensor *node, double *steps)
 {
-    const double magnitude = node->params.f[2];
     const int n_rot = node->params.i[0], pairs = n_rot / 2;
     const float *factors = node->src[2] != NULL ? st_tensor_data(node->src[2]) : NULL;
-    for (int i = 0; i < pairs; i++) {
-        const double frequency = pow(node->params.f[0], -2.0 * i / n_rot) / (factors != NULL ? factors[i] : 1.0f);
-        const double angle = node->params.f[1] * position * frequency;
-        cosine[i] = (float)(magnitude * cos(angle));
-        sine[i] = (float)(magnitude * sin(angle));
-    }
+    const double ratio = pairs > 0 ? pow(node->params.f[0], -2.0 / n_rot) : 1;
+    double frequency = node->params.f[1] / 6.283185307179586477;
+    for (int i = 0; i < pairs; i++, frequency *= ratio)
+        steps[i] = factors != NULL ? frequency / factors[i] : frequency;
 }
 
-static void rotate(const float *x, const float *cosine, const float *sine, int n_rot, bool halves, int64_t d, float *y)
+/* What the pairs of a place are turned by, as the kernel for them takes it. */
+static void find_angles(const st_cpu_kernels *k, const sotto_tensor *node, double position, const double *steps,
+                        float *turns, float *cosine, float *sine)
 {
-    const int pairs = n_rot / 2, step = halves ? 1 : 2, other = halves ? pairs : 1;
+    const int pairs = node->params.i[0] / 2;
+    const double magic = 6755399441055744.0; /* a number whose last place is a whole one */
     for (int i = 0; i < pairs; i++) {
-        const float u = x[step * i], v = x[step * i + other];
-        y[step * i] = u * cosine[i] - v * sine[i];
-        y[step * i + other] = u * sine[i] + v * cosine[i];
+        const double turn = position * steps[i];
+        turns[i] = (float)(turn - (turn + magic - magic));
     }
-    for (int64_t i = n_rot; i < d; i++)
-        y[i] = x[i];
+    k->cos_sin(turns, node->params.f[2], cosine, sine, pairs);
+    for (int i = node->params.i[1] ? 0 : pairs; i-- > 0;) { /* neighbours have them side by side */
+        cosine[2 * i] = cosine[2 * i + 1] = cosine[i];
+        sine[2 * i + 1] = sine[i];
+        sine[2 * i] = -sine[2 * i + 1];
+    }
 }
 
 static void run_rope(st_cpu_run *run, const sotto_tensor *node, int phase)
@@ -198,12 +205,28 @@ static void run_rope(st_cpu_run *run, const sotto_tensor *node, int phase)
     (void)phase;
     const sotto_tensor *positions = node->src[1];
     const int n_rot = node->params.i[0];
-    float *const cosine = run->scratch, *const sine = cosine + n_rot / 2;
-    for (int64_t u, count; (count = st_cpu_take(run, 1, &u)) > 0;) {
-        const int64_t place = u % (positions->dim[0] * positions->dim[1]);
-        find_angles(node, ((const int32_t *)st_tensor_data(positions))[place], cosine, sine);
-        for (int64_t h = 0, r = u * node->dim[1]; h < node->dim[1]; h++, r++)
-            rotate(source_row(node, r), cosine, sine, n_rot, node->params.i[1] != 0, node->dim[0], result_row(node, r));
+    const size_t rest = sizeof(float) * (size_t)(node->dim[0] - n_rot);
+    double *const steps = (double *)(void *)run->scratch;
+    float *const turns = run->scratch + n_rot, *const cosine = turns + n_rot, *const sine = cosine + n_rot;
+    bool begun = false;
+    for (int64_t start, count; (count = st_cpu_take(run, ROPE_UNIT_PLACES, &start)) > 0;) {
+        if (!begun)
+            find_steps(node, steps);
+        begun = true;
+        for (int64_t u = start; u < start + count; u++) {
+            const int64_t place = u % (positions->dim[0] * positions->dim[1]);
+            find_angles(run->k, node, ((const int32_t *)st_tensor_data(positions))[place], steps, turns, cosine, sine);
+            for (int64_t h = 0, r = u * node->dim[1]; h < node->dim[1]; h++, r++) {
+                const float *x = source_row(node, r);
+                float *y = result_row(node, r);
+                if (node->params.i[1])
+                    run->k->rotate_halves(x, cosine, sine, n_rot / 2, y);
+                else
+                    run->k->rotate_neighbours(x, cosine, sine, n_rot, y);
+                if (rest > 0)
+                    memcpy(y + n_rot, x + n_rot, rest);
+            }
+        }
     }
 }
 

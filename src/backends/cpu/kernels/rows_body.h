@@ -86,6 +86,37 @@ static void power(const float *re, const float *im, float *y, int64_t n)
     }
 }
 
+static void cos_sin(const float *turns, float magnitude, float *cosine, float *sine, int64_t n)
+{
+    EACH(n)
+    {
+        vf c, s;
+        v_cos_sin(row_load(turns + i, m), &c, &s);
+        row_store(cosine + i, v_mul(c, v_set1(magnitude)), m);
+        row_store(sine + i, v_mul(s, v_set1(magnitude)), m);
+    }
+}
+
+static void rotate_halves(const float *x, const float *cosine, const float *sine, int64_t pairs, float *y)
+{
+    EACH(pairs)
+    {
+        const vf u = row_load(x + i, m), v = row_load(x + pairs + i, m);
+        const vf c = row_load(cosine + i, m), s = row_load(sine + i, m);
+        row_store(y + i, v_sub(v_mul(u, c), v_mul(v, s)), m);
+        row_store(y + pairs + i, v_add(v_mul(u, s), v_mul(v, c)), m);
+    }
+}
+
+static void rotate_neighbours(const float *x, const float *cosine, const float *sine, int64_t n, float *y)
+{
+    EACH(n)
+    {
+        const vf v = row_load(x + i, m);
+        row_store(y + i, v_add(v_mul(v, row_load(cosine + i, m)), v_mul(v_swap_pairs(v), row_load(sine + i, m))), m);
+    }
+}
+
 static void layer_norm(const float *x, const float *w, const float *b, float eps, int64_t n, float *y)
 {
     vf sum = v_zero(), squares = v_zero();
@@ -185,6 +216,39 @@ static void from_bf16(const uint16_t *x, float *y, int64_t n)
     EACH(n) row_store(y + i, m == VL ? v_load_bf16(x + i) : v_load_bf16_n(x + i, (int)m), m);
 }
 
+/* To the nearest whole number, halves away from zero, and limited to 127; NaN becomes 0. */
+INL vf q8_level(vf x)
+{
+    const vf below = v_set1(0.49999997f), zero = v_zero();
+    x = v_sel_gt(x, zero, x, v_sel_gt(zero, x, x, zero));
+    const vf even = v_round(x), rest = v_sub(x, even);
+    const vf up = v_sel_gt(rest, below, v_sel_gt(x, zero, v_add(even, v_set1(1.0f)), even), even);
+    const vf r = v_sel_gt(v_sub(zero, below), rest, v_sel_gt(zero, x, v_sub(even, v_set1(1.0f)), even), up);
+    return v_min(v_set1(127.0f), v_max(v_set1(-127.0f), r));
+}
+
+static void to_q8_0(const float *x, void *blocks, int64_t n)
+{
+    uint8_t *out = blocks;
+    for (int64_t i = 0; i < n; i += 32, x += 32, out += 34) {
+        vf top = v_zero();
+        UNROLL for (int j = 0; j < 32; j += VL)
+        {
+            const vf v = v_load(x + j);
+            top = v_max(v_max(v_sub(v_zero(), v), v), top); /* NaN loses */
+        }
+        const float d = v_hmax(top) / 127.0f, inverse = d != 0 ? 1.0f / d : 0.0f;
+        uint16_t half;
+        v_store_f16_n(&half, v_set1(d), 1);
+        memcpy(out, &half, sizeof half);
+        UNROLL for (int j = 0; j < 32; j += VL)
+        {
+            const vf r = q8_level(v_mul(v_load(x + j), v_set1(inverse)));
+            vi_store_bytes(out + 2 + j, v_as_int(v_add(r, v_set1(12582912.0f)))); /* the sum's low bits are the number */
+        }
+    }
+}
+
 /* ---- attention of a few queries over listed cells ---- */
 
 typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16, CELL_Q8_0 } cell_type;
@@ -204,6 +268,12 @@ INL vf cell_load(cell_type t, const char *row, int i, int n)
     if (t == CELL_BF16)
         return n == VL ? v_load_bf16(h) : v_load_bf16_n(h, n);
     return n == VL ? v_load(f) : v_load_n(f, n);
+}
+
+static void from_q8_0(const void *blocks, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += VL)
+        v_store(y + i, cell_load(CELL_Q8_0, (const char *)blocks + i / 32 * 34, (int)(i % 32), VL));
 }
 
 INL int64_t cell_of(const st_cpu_cells *c, int64_t i)
@@ -340,6 +410,12 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
         cell_values(t, c, rows, first, n, score, rescale, acc);
     }
     for (int r = 0; r < rows; r++) {
+        if (c->part) {
+            memcpy(c->out[r], acc + r * c->d, sizeof(float) * (size_t)c->d);
+            c->out[r][c->d] = max[r];
+            c->out[r][c->d + 1] = sum[r];
+            continue;
+        }
         const vf inv = v_set1(sum[r] == 0 ? 0.0f : 1.0f / sum[r]);
         EACH(c->d) row_store(c->out[r] + i, v_mul(row_load(acc + r * c->d + i, m), inv), m);
     }
@@ -377,6 +453,9 @@ void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
     k->cells_f16 = cells_f16;
     k->cells_bf16 = cells_bf16;
     k->cells_q8_0 = cells_q8_0;
+    k->cos_sin = cos_sin;
+    k->rotate_halves = rotate_halves;
+    k->rotate_neighbours = rotate_neighbours;
     k->layer_norm = layer_norm;
     k->rms_norm = rms_norm;
     k->softmax = softmax;
@@ -403,4 +482,6 @@ void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
     k->to_bf16 = to_bf16;
     k->from_f16 = from_f16;
     k->from_bf16 = from_bf16;
+    k->to_q8_0 = to_q8_0;
+    k->from_q8_0 = from_q8_0;
 }

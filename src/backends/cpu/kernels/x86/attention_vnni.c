@@ -40,6 +40,21 @@ static void largest(const float *acc, int tile_rows, int rows, int n, float *max
     }
 }
 
+static void largest_of(const float *acc, int panels, int tile_rows, int rows, float *max)
+{
+    for (int r = 0; r < rows; r++) {
+        __m512 most = _mm512_set1_ps(max[r]);
+        __mmask16 bad = max[r] != max[r] ? 1 : 0;
+        const float *p = acc + r * 16;
+        for (int i = 0; i < panels; i++, p += tile_rows * ST_CPU_PANEL) {
+            const __m512 a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + tile_rows * 16);
+            bad |= _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+            most = _mm512_max_ps(most, _mm512_max_ps(a, b));
+        }
+        max[r] = bad ? __builtin_nanf("") : _mm512_reduce_max_ps(most);
+    }
+}
+
 static void probabilities(const float *acc, int tile_rows, int rows, int n, const float *base, uint8_t *p, float *sum)
 {
     const __m512i ones = _mm512_set1_epi16(0x3f80);
@@ -93,5 +108,5 @@ static void pack_values(const float *x, ptrdiff_t stride, int n, uint8_t *out)
 
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k)
 {
-    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities};
+    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities, largest_of};
 }

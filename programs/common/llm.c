@@ -37,8 +37,7 @@ int cli_llm_open(const cli_llm_args *a, bool vocabulary, cli_log *log, sotto_lla
         return CLI_USAGE;
     }
     if (vocabulary) {
-        o.backend.device = "cpu";
-        o.backend.n_threads = 1;
+        o.backend.device = "reference"; /* nothing is computed */
     } else {
         cli_device_fill(&a->devices, &o.backend);
         if (a->no_gpu)

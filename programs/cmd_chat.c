@@ -52,12 +52,14 @@ typedef struct chat {
     uint64_t n_answers;
     bool terminal; /* questions are typed */
     bool over;
+    bool broken; /* standard output */
 } chat;
 
 static bool to_stdout(void *user, const char *text, size_t n)
 {
-    (void)user;
-    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
+    chat *c = user;
+    c->broken = !cli_write_out(text, n);
+    return !c->broken;
 }
 
 static bool on_abort(void *user)
@@ -146,7 +148,8 @@ static sotto_status answer(chat *c, sotto_error *err)
                     .special = c->args->special,
                     .shift = c->args->context_shift,
                     .keep = tokens_to_keep(c),
-                    .show = to_stdout};
+                    .show = to_stdout,
+                    .user = c};
     sotto_sampler_options so = c->sampling.options;
     so.seed = c->sampling.seed + c->n_answers++; /* so that an answer that is asked for again is another one */
     int64_t n_new = 0;
@@ -163,8 +166,8 @@ static sotto_status answer(chat *c, sotto_error *err)
         status = sotto_sampler_accept_prompt(a.sampler, ids.id, ids.n, err);
     if (status == SOTTO_OK)
         status = cli_answer_write(&a, err);
-    if (a.text.size > 0)
-        to_stdout(NULL, c->terminal ? "\n\n" : "\n", c->terminal ? 2 : 1);
+    if (a.text.size > 0 && !c->broken)
+        to_stdout(c, c->terminal ? "\n\n" : "\n", c->terminal ? 2 : 1);
     if (status == SOTTO_OK && !cli_conversation_add(&c->talk, "assistant", a.text.data ? a.text.data : "", a.text.size)) {
         cli_fail(err, SOTTO_E_MEMORY, "out of memory");
         status = SOTTO_E_MEMORY;
@@ -392,7 +395,7 @@ static int converse(chat *c)
             code = CLI_FAILED; /* told by main() */
         else if (status != SOTTO_OK && !cli_interrupted()) {
             cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
-            code = c->terminal ? CLI_OK : CLI_FAILED;
+            code = c->terminal && !c->broken ? CLI_OK : CLI_FAILED;
         }
         if (cli_interrupted() && (!c->terminal || !cli_signals_forget()))
             break;

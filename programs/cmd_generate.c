@@ -71,7 +71,7 @@ static bool to_stdout(void *user, const char *text, size_t n)
     const job *j = user;
     if (j->args->json)
         return true;
-    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
+    return cli_write_out(text, n);
 }
 
 static bool on_abort(void *user)
@@ -239,7 +239,7 @@ static sotto_status write_text(job *j, sotto_error *err)
     j->answer.user = j;
     status = cli_answer_write(&j->answer, err);
     if (!a->json && j->answer.text.size > 0 && j->answer.text.data[j->answer.text.size - 1] != '\n')
-        putchar('\n'); /* a prompt of the shell begins a line of its own */
+        cli_write_out("\n", 1); /* a prompt of the shell begins a line of its own */
     if (status == SOTTO_OK && a->session && j->answer.end != CLI_END_INTERRUPTED) {
         if (j->answer.undecoded && j->answer.end != CLI_END_FULL)
             status = sotto_llama_decode_tokens(j->session, 0, &j->answer.ids[j->answer.n_ids - 1], 1, err);
@@ -314,8 +314,7 @@ static int finish(const job *j, sotto_status status, const sotto_error *err)
         return cli_interrupted_exit();
     }
     if (status != SOTTO_OK) {
-        if (status != SOTTO_E_IO || !ferror(stdout)) /* that one is told by main() */
-            cli_say(NULL, "%s", err->text[0] ? err->text : sotto_status_name(status));
+        cli_say(NULL, "%s", err->text[0] ? err->text : sotto_status_name(status));
         return cli_llm_exit(status);
     }
     if (a->llm.devices.memory)

@@ -1,6 +1,7 @@
 /* answer.c: from a prompt to a text. Contract: answer.h. */
 #include "common/answer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ static sotto_status show(cli_answer *a, const char *text, size_t n, sotto_error 
         return SOTTO_E_MEMORY;
     }
     if (a->show && !a->show(a->user, text, n)) {
-        cli_fail(err, SOTTO_E_IO, "cannot write to standard output");
+        cli_fail(err, SOTTO_E_IO, "cannot write to standard output: %s", strerror(errno));
         return SOTTO_E_IO;
     }
     return SOTTO_OK;

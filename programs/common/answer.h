@@ -24,7 +24,8 @@ typedef struct cli_answer {
     bool special;  /* show control tokens */
     bool shift;    /* a full context loses its oldest half, but for the first `keep` tokens, and goes on */
     int64_t keep;
-    bool (*show)(void *user, const char *text, size_t n); /* whole characters; false ends the text with SOTTO_E_IO */
+    bool (*show)(void *user, const char *text,
+                 size_t n); /* whole characters; false ends it with SOTTO_E_IO, errno says why */
     void *user;
 
     /* what came of it */

@@ -66,7 +66,7 @@ static sotto_status read_grammar(const cli_sampling_args *a, sotto_grammar **out
     if (text.failed)
         cli_fail(err, status, "out of memory");
     else if (a->json_schema)
-        cli_fail(err, status = SOTTO_E_UNSUPPORTED, "JSON schemas are not there yet");
+        status = sotto_grammar_create_json_schema(text.data ? text.data : "", text.size, out, err);
     else
         status = sotto_grammar_create(text.data ? text.data : "", text.size, NULL, out, err);
     cli_text_free(&text);

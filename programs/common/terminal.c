@@ -1,6 +1,7 @@
 /* terminal.c: progress, messages and signals. Contract: terminal.h. */
 #include "common/terminal.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,6 +61,20 @@ bool cli_interrupted(void)
 int cli_interrupted_exit(void)
 {
     return 128 + (int)signal_seen;
+}
+
+bool cli_write_out(const char *text, size_t n)
+{
+    if (fflush(stdout) != 0)
+        return false;
+    while (n > 0) { /* stdio may lose what a signal interrupts */
+        const ssize_t written = write(STDOUT_FILENO, text, n);
+        if (written < 0 && errno != EINTR)
+            return false;
+        text += written > 0 ? written : 0;
+        n -= written > 0 ? (size_t)written : 0;
+    }
+    return true;
 }
 
 double cli_now(void)

@@ -46,6 +46,9 @@ bool cli_signals_forget(void);
 /* 128 + the signal's number. */
 int cli_interrupted_exit(void);
 
+/* Bytes to standard output at once, after what stdio holds back; a signal does not cut them. false: errno says why. */
+bool cli_write_out(const char *text, size_t n);
+
 double cli_now(void); /* seconds of a steady clock */
 double cli_peak_rss_mb(void);
 

@@ -5,6 +5,7 @@
 #include "common/models.h"
 #include "common/terminal.h"
 #include "common/text.h"
+#include "sotto/llama.h"
 #include "sotto/model.h"
 
 #include <stdlib.h>
@@ -110,24 +111,59 @@ static const char *type_name(sotto_dtype dtype)
     return name ? name : "?";
 }
 
+/* The chat format that a model's template is, "unknown" for another template; NULL: it has none. */
+static const char *chat_format(const sotto_model_file *f)
+{
+    static const char *const formats[] = {"chatml", "llama2", "llama3", "gemma", "mistral", "phi3", "zephyr"};
+    const char *text;
+    size_t n;
+    if (sotto_meta_string(f, "tokenizer.chat_template", &text, &n, NULL) != SOTTO_OK)
+        return NULL;
+    sotto_llama_model *model = NULL;
+    sotto_llama_model_options o;
+    sotto_llama_model_options_default(&o);
+    o.backend.device = "reference"; /* nothing is computed */
+    o.measure_only = true;
+    sotto_llama_model_info info = {0};
+    if (sotto_llama_model_load(f, &o, &model, NULL) == SOTTO_OK)
+        sotto_llama_model_get_info(model, &info);
+    const char *found = "unknown";
+    for (size_t i = 0; info.chat_format && i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(info.chat_format, formats[i]) == 0)
+            found = formats[i];
+    sotto_llama_model_free(model);
+    return found;
+}
+
 static void describe(cli_text *t, const sotto_model_file *f, const char *path, const inspect_args *a)
 {
     uint64_t bytes = 0;
+    int64_t parameters = 0;
     const int64_t n = sotto_model_tensor_count(f);
     sotto_model_tensor tensor;
     for (int64_t i = 0; i < n; i++)
-        if (sotto_model_tensor_get(f, i, &tensor) == SOTTO_OK)
+        if (sotto_model_tensor_get(f, i, &tensor) == SOTTO_OK) {
+            int64_t elements = 1;
+            for (int d = 0; d < tensor.n_dims; d++)
+                elements *= tensor.dim[d];
             bytes += tensor.bytes;
+            parameters += elements;
+        }
+    const char *format = chat_format(f);
     if (a->json) {
         cli_text_puts(t, "{\n  \"path\": ");
         cli_text_json(t, path, strlen(path));
         cli_text_printf(
-            t, ",\n  \"format\": \"%s\",\n  \"tensor_count\": %lld,\n  \"tensor_bytes\": %llu,\n  \"metadata\": {",
-            sotto_model_file_format(f), (long long)n, (unsigned long long)bytes);
+            t, ",\n  \"format\": \"%s\",\n  \"tensor_count\": %lld,\n  \"tensor_bytes\": %llu,\n  \"parameters\": %lld",
+            sotto_model_file_format(f), (long long)n, (unsigned long long)bytes, (long long)parameters);
+        if (format)
+            cli_text_printf(t, ",\n  \"chat_format\": \"%s\"", format);
+        cli_text_puts(t, ",\n  \"metadata\": {");
     } else {
         cli_text_puts(t, path);
-        cli_text_printf(t, ": %s, %lld tensors, %.1f MB\n", sotto_model_file_format(f), (long long)n,
-                        (double)bytes / 1e6);
+        cli_text_printf(t, ": %s, %lld tensors, %.1f MB, %.1f M parameters%s%s\n", sotto_model_file_format(f),
+                        (long long)n, (double)bytes / 1e6, (double)parameters / 1e6, format ? ", chat format " : "",
+                        format ? format : "");
     }
     for (int64_t i = 0; i < sotto_meta_count(f); i++) {
         sotto_meta m;

@@ -13,7 +13,7 @@ TEXT = "(?i)young man"
 def inspect(c):
     r = c.run("inspect", c.model())
     c.equal(r.code, 0, "exit: " + r.err)
-    c.match(r.out, r": ctranslate2, \d+ tensors, [\d.]+ MB\n  \S+ = ", "stdout")
+    c.match(r.out, r": ctranslate2, \d+ tensors, [\d.]+ MB, [\d.]+ M parameters\n  \S+ = ", "stdout")
     c.match(r.out, r"^  encoder\.blocks\.0\.attn\.query\.weight +\S+ +\[384, 384\]|^  encoder\.blocks\.0\.attn\.query\.weight +\S+ +\[512, 512\]",
             "stdout")
     parsed = json.loads(c.run("inspect", "--json", c.model()).out)

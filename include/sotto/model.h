@@ -129,10 +129,22 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_imatrix_find(const sotto_imatrix *m
                                                           sotto_imatrix_entry *out);
 
 typedef struct sotto_convert_options {
-    const char *format; /* "ggml" or "gguf"; NULL: by the output's ending (.gguf, else ggml) */
-    const char *dtype; /* NULL: keep; else a type sotto_dtype_can_pack() accepts. Matrices whose width is not a multiple of
-                           the block, convolutions and one-dimensional tensors keep f16/f32 as the formats require. */
-    bool requantize;                                           /* allow a source that is quantised already */
+    const char *format; /* "ggml" or "gguf"; NULL: by the output's ending (.gguf, else ggml); language models are GGUF always */
+    /* NULL: keep; else a type sotto_dtype_can_pack() accepts, or a mix of llama-quantize: "q3_k_s" "q3_k_m" "q3_k_l"
+     * "q4_k_s" "q4_k_m" "q5_k_s" "q5_k_m" (GGUF only). In language models "q2_k", "iq4_nl" and the types of 32 are mixes
+     * too, and "q3_k" "q4_k" "q5_k" mean "..._m". Matrices whose width is no multiple of the block get a type of smaller
+     * blocks, else f16; convolutions and one-dimensional tensors keep f16/f32 as the formats require. */
+    const char *dtype;
+    const char *output_dtype,
+        *embedding_dtype;            /* of the output matrix and the token embedding instead; NULL: the mix's */
+    bool pure;                       /* language models: every matrix in the mix's main type */
+    const sotto_imatrix *importance; /* NULL: all columns matter the same */
+    bool requantize;                 /* allow a source that is quantised already */
+    int threads;                     /* that convert rows; 0: one a core */
+    /* Told every tensor's type and size before anything is written; with dry_run nothing is. */
+    void (*planned)(void *user, const sotto_model_tensor *source, sotto_dtype to, size_t bytes);
+    void *planned_user;
+    bool dry_run;
     void (*progress)(void *user, int64_t done, int64_t total); /* tensors */
     void *progress_user;
     bool (*abort)(void *user); /* asked between pieces of tensors; true: SOTTO_E_ABORTED, nothing is left behind */

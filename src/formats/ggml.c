@@ -19,7 +19,7 @@ const char *const st_ggml_header[ST_GGML_HEADER] = {
 };
 
 /* Types of the bulk of the weights, as the header tells them; thousands count versions of the block formats. */
-static const int32_t known_ftypes[] = {0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 24};
+static const int32_t known_ftypes[] = {0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 19, 24};
 
 static bool probe(const uint8_t *data, size_t size)
 {

@@ -7,6 +7,24 @@
 
 static const char tokens_key[] = "tokenizer.ggml.tokens";
 
+static const struct {
+    sotto_dtype dtype;
+    int number;
+} ftypes[] = {
+    {SOTTO_F32, 0},   {SOTTO_F16, 1},   {SOTTO_Q4_0, 2},    {SOTTO_Q4_1, 3},  {SOTTO_Q8_0, 7},
+    {SOTTO_Q5_0, 8},  {SOTTO_Q5_1, 9},  {SOTTO_Q2_K, 10},   {SOTTO_Q3_K, 11}, {SOTTO_Q4_K, 12},
+    {SOTTO_Q5_K, 13}, {SOTTO_Q6_K, 14}, {SOTTO_IQ4_NL, 19}, {SOTTO_BF16, 24},
+};
+
+/* The format's number for the type of most matrices, -1 when it has none. */
+static int ftype_of(sotto_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof ftypes / sizeof *ftypes; i++)
+        if (ftypes[i].dtype == dtype)
+            return ftypes[i].number;
+    return -1;
+}
+
 static sotto_status write_header(const st_plan *plan, st_out *o)
 {
     enum { BLOCK_VERSION = 2 };
@@ -19,7 +37,7 @@ static sotto_status write_header(const st_plan *plan, st_out *o)
                            (long)INT32_MAX);
         st_out_number(o, (uint64_t)value, 4);
     }
-    const int ftype = st_ftype(plan->main);
+    const int ftype = ftype_of(plan->main);
     if (ftype < 0)
         return st_fail(o->err, SOTTO_E_UNSUPPORTED, "matrices of type %s cannot be written to ggml files",
                        sotto_dtype_name(plan->main));

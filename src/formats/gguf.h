@@ -35,6 +35,10 @@ void st_gguf_put_u32(st_out *o, const char *key, uint32_t value);
 /* Bytes from `at` to the next place where a tensor may begin. */
 size_t st_gguf_padding(uint64_t at);
 
+/* What an importance matrix says of where it comes from. */
+const char *st_imatrix_dataset(const sotto_imatrix *m);
+int64_t st_imatrix_chunks(const sotto_imatrix *m);
+
 /* ---- reading ---- */
 
 /* What one file of a model in parts says of itself; count is 0 in a model of one file. */

@@ -6,17 +6,26 @@
 
 enum { BLOCK_VERSION = 2 };
 
-/* What describes the source's files. */
-static const char *const dropped[] = {"general.alignment",   "general.file_type", "general.quantization_version",
-                                      "whisper.mel_filters", "split.no",          "split.count",
-                                      "split.tensors.count"};
+/* What describes the source's files, and what describes its types. */
+static const char *const of_files[] = {"general.alignment",   "general.quantization_version",
+                                       "whisper.mel_filters", "split.no",
+                                       "split.count",         "split.tensors.count"};
+static const char *const of_types[] = {"quantize.imatrix.file", "quantize.imatrix.dataset",
+                                       "quantize.imatrix.entries_count", "quantize.imatrix.chunks_count"};
 
-static bool is_dropped(const char *key)
+static bool is_among(const char *key, const char *const *keys, size_t n)
 {
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-        if (strcmp(dropped[i], key) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(keys[i], key) == 0)
             return true;
     return false;
+}
+
+static bool is_dropped(const st_plan *plan, const char *key)
+{
+    return is_among(key, of_files, sizeof of_files / sizeof *of_files) ||
+           (plan->mix && is_among(key, of_types, sizeof of_types / sizeof *of_types)) ||
+           (plan->file_type >= 0 && strcmp(key, "general.file_type") == 0);
 }
 
 void st_gguf_put_text(st_out *o, const char *text, size_t n)
@@ -109,25 +118,43 @@ void st_gguf_put_u32(st_out *o, const char *key, uint32_t value)
     st_out_number(o, value, 4);
 }
 
-enum { N_OWN = 3 };
+static void put_importance(const st_plan *plan, st_out *o)
+{
+    const sotto_imatrix *m = plan->options->importance;
+    const char *dataset = st_imatrix_dataset(m);
+    st_gguf_put_key(o, "quantize.imatrix.dataset", ST_GGUF_STRING);
+    st_gguf_put_text(o, dataset, strlen(dataset));
+    st_gguf_put_u32(o, "quantize.imatrix.entries_count", (uint32_t)sotto_imatrix_count(m));
+    st_gguf_put_u32(o, "quantize.imatrix.chunks_count", (uint32_t)st_imatrix_chunks(m));
+}
 
 static void put_metadata(const st_plan *plan, st_out *o)
 {
     for (int64_t i = 0; i < plan->file->n_meta; i++) {
         const st_meta_entry *e = &plan->file->meta[i];
-        if (is_dropped(e->about.key))
+        if (is_dropped(plan, e->about.key))
             continue;
         if (e->raw.n > 0)
             put_raw(o, e);
         else
             put_kind[e->about.kind](o, e);
     }
-    const int ftype = st_ftype(plan->main);
-    st_gguf_put_u32(o, "general.file_type", ftype < 0 ? 0 : (uint32_t)ftype);
+    if (plan->file_type >= 0)
+        st_gguf_put_u32(o, "general.file_type", (uint32_t)plan->file_type);
     st_gguf_put_u32(o, "general.quantization_version", BLOCK_VERSION);
     st_gguf_put_u32(o, "general.alignment", ST_GGUF_ALIGNMENT);
     if (plan->n_filters > 0)
         put_floats(o, "whisper.mel_filters", plan->filters, plan->n_filters);
+    if (plan->options->importance)
+        put_importance(plan, o);
+}
+
+static uint64_t count_keys(const st_plan *plan)
+{
+    uint64_t n = 2 + (uint64_t)(plan->file_type >= 0) + (plan->n_filters > 0) + (plan->options->importance ? 3 : 0);
+    for (int64_t i = 0; i < plan->file->n_meta; i++)
+        n += !is_dropped(plan, plan->file->meta[i].about.key);
+    return n;
 }
 
 size_t st_gguf_padding(uint64_t at)
@@ -137,13 +164,10 @@ size_t st_gguf_padding(uint64_t at)
 
 sotto_status st_write_gguf(const st_plan *plan, st_out *o)
 {
-    uint64_t n_keys = N_OWN + (plan->n_filters > 0);
-    for (int64_t i = 0; i < plan->file->n_meta; i++)
-        n_keys += !is_dropped(plan->file->meta[i].about.key);
     st_out_bytes(o, "GGUF", 4);
     st_out_number(o, 3, 4);
     st_out_number(o, (uint64_t)plan->n, 8);
-    st_out_number(o, n_keys, 8);
+    st_out_number(o, count_keys(plan), 8);
     put_metadata(plan, o);
     uint64_t offset = 0;
     for (int64_t i = 0; i < plan->n; i++) {

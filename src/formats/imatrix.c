@@ -112,6 +112,16 @@ sotto_status sotto_imatrix_describe(sotto_imatrix *m, const char *dataset, int64
     return SOTTO_OK;
 }
 
+const char *st_imatrix_dataset(const sotto_imatrix *m)
+{
+    return m->dataset;
+}
+
+int64_t st_imatrix_chunks(const sotto_imatrix *m)
+{
+    return m->chunks;
+}
+
 int64_t sotto_imatrix_count(const sotto_imatrix *m)
 {
     return m ? m->n : 0;

@@ -209,6 +209,10 @@ static void the_format_comes_from_the_file_or_a_name(void **state)
     meta_string(&m, "tokenizer.chat_template", "<|im_start|>");
     expect(choose(&m, "chat", &f), &err, SOTTO_E_UNSUPPORTED, "chat format \"chat\" is unknown, expected one of chatml",
            "name");
+    /* without a template a token may tell */
+    meta_strings(&m, "tokenizer.ggml.tokens", (const char *[]){"a", "<start_of_turn>", "b"}, 3);
+    assert_int_equal(choose(&m, NULL, &f), SOTTO_OK);
+    assert_string_equal(st_chat_name(f), "gemma");
     /* the end token is the model's */
     for (int i = 0; i < 2; i++) {
         meta_string(&m, "tokenizer.chat_template", zephyr);

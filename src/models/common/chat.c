@@ -82,6 +82,18 @@ static const st_chat_format *with_end_token(const st_chat_format *format, const 
     return format;
 }
 
+/* By the tokens that the model has, NULL: none that tells. */
+static const st_chat_format *by_tokens(const sotto_model_file *file)
+{
+    const char *text;
+    size_t n;
+    for (int64_t id = 0; sotto_meta_string_at(file, "tokenizer.ggml.tokens", id, &text, &n, NULL) == SOTTO_OK; id++)
+        for (int i = 0; i < st_chat_n_tokens; i++)
+            if (n == strlen(st_chat_tokens[i].token) && memcmp(text, st_chat_tokens[i].token, n) == 0)
+                return st_chat_by_name(st_chat_tokens[i].format);
+    return NULL;
+}
+
 sotto_status st_chat_choose(const sotto_model_file *file, const char *name, const st_chat_format **out, sotto_error *err)
 {
     char names[300];
@@ -94,8 +106,12 @@ sotto_status st_chat_choose(const sotto_model_file *file, const char *name, cons
     if (name)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "chat format \"%.60s\" is unknown, expected one of %s", name, names);
     const sotto_status status = sotto_meta_string(file, key, &text, &n, err);
-    if (status == SOTTO_E_NOT_FOUND)
+    if (status == SOTTO_E_NOT_FOUND) {
+        *out = by_tokens(file);
+        if (*out)
+            return SOTTO_OK;
         return st_fail(err, SOTTO_E_NOT_FOUND, "the model has no %s; name its format, one of %s", key, names);
+    }
     ST_TRY(status);
     *out = st_chat_find(text, n);
     if (!*out)

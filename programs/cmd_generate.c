@@ -14,7 +14,7 @@ typedef struct generate_args {
     cli_llm_args llm;
     cli_sampling_args sampling;
     const char *prompt, *prompt_file, *system, *template, *session, *trace;
-    int64_t tokens, keep;
+    int64_t tokens, keep, logprobs;
     bool chat, context_shift, special, no_bos, echo, quiet, json, timings;
 } generate_args;
 
@@ -45,6 +45,8 @@ static const cli_option options[] = {
      "goes on"},
     CLI_LLM_COMPUTE_OPTIONS(AT(llm)),
     {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "one JSON object at the end instead of the text"},
+    {"logprobs", "--n-probs", CLI_INT, AT(logprobs), "N", "0", 0, 1000, NULL,
+     "with --json: the N likeliest tokens of each place, with the logarithms of their probabilities"},
     {"quiet", "-q", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops sched",
      "every operation with shape and time on stderr; sched = what ran on which device and what was copied"},
@@ -97,6 +99,8 @@ static int check(const generate_args *a)
         return cli_usage(c, "--session: \"%s\" is not the name of a file", a->session);
     if (a->json && a->echo)
         return cli_usage(c, "--json and --echo exclude each other: the object has the prompt");
+    if (a->logprobs > 0 && !a->json)
+        return cli_usage(c, "--logprobs goes with --json");
     return cli_sampling_check(c, &a->sampling);
 }
 
@@ -235,6 +239,7 @@ static sotto_status write_text(job *j, sotto_error *err)
     j->answer.special = a->special;
     j->answer.shift = a->context_shift;
     j->answer.keep = a->keep < 0 ? j->prompt.n : a->keep > begin ? a->keep : begin;
+    j->answer.n_top = (int)a->logprobs;
     j->answer.show = to_stdout;
     j->answer.user = j;
     status = cli_answer_write(&j->answer, err);
@@ -268,6 +273,24 @@ static void summary(const job *j)
             j->info.load_seconds, cli_peak_rss_mb());
 }
 
+static void add_logprobs(cli_text *t, const cli_answer *w)
+{
+    cli_text_puts(t, ", \"logprobs\": [");
+    for (int64_t i = 0; i < w->n_ids; i++) {
+        cli_text_puts(t, i ? ",\n  [" : "\n  [");
+        for (int k = 0; k < w->n_top; k++) {
+            const sotto_token_logprob *p = w->top + i * w->n_top + k;
+            if (p->token < 0)
+                break;
+            cli_text_printf(t, "%s{\"id\": %d, \"logprob\": ", k ? ", " : "", p->token);
+            cli_text_json_number(t, (double)p->logprob, 6);
+            cli_text_puts(t, "}");
+        }
+        cli_text_puts(t, "]");
+    }
+    cli_text_puts(t, "]");
+}
+
 static void print_json(const job *j)
 {
     const cli_answer *w = &j->answer;
@@ -284,6 +307,8 @@ static void print_json(const job *j)
     cli_text_printf(&t, "], \"n_prompt\": %lld, \"n_tokens\": %lld, \"stop_reason\": \"%s\", \"seed\": %llu",
                     (long long)j->prompt.n, (long long)w->n_ids, cli_end_name(w->end),
                     (unsigned long long)j->sampling.seed);
+    if (w->n_top > 0)
+        add_logprobs(&t, w);
     const struct {
         const char *key;
         double value;

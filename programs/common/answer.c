@@ -35,6 +35,12 @@ static bool keep_id(cli_answer *a, int32_t id)
         if (!grown)
             return false;
         a->ids = grown;
+        if (a->n_top > 0) {
+            sotto_token_logprob *top = realloc(a->top, (size_t)capacity * (size_t)a->n_top * sizeof *top);
+            if (!top)
+                return false;
+            a->top = top;
+        }
         a->capacity = capacity;
     }
     a->ids[a->n_ids++] = id;
@@ -73,6 +79,17 @@ static sotto_status show_control(cli_answer *a, sotto_llama_text *stream, int32_
     return status == SOTTO_OK ? show(a, bytes, n, err) : status;
 }
 
+/* The likeliest tokens where the last one was chosen; what is missing is -1. */
+static sotto_status note_top(cli_answer *a, const float *logits, sotto_error *err)
+{
+    sotto_token_logprob *at = a->top + (a->n_ids - 1) * a->n_top;
+    int count = 0;
+    const sotto_status status = sotto_sampler_top(a->sampler, logits, a->n_top, at, &count, err);
+    for (int i = count; i < a->n_top; i++)
+        at[i] = (sotto_token_logprob){.token = -1};
+    return status;
+}
+
 /* Chooses and shows one token. *over: the text has ended. */
 static sotto_status next_token(cli_answer *a, sotto_llama_text *stream, int32_t *token, bool *over, sotto_error *err)
 {
@@ -96,7 +113,10 @@ static sotto_status next_token(cli_answer *a, sotto_llama_text *stream, int32_t 
         return SOTTO_E_MEMORY;
     }
     a->undecoded = true;
-    status = show_control(a, stream, *token, err);
+    if (a->n_top > 0)
+        status = note_top(a, logits, err);
+    if (status == SOTTO_OK)
+        status = show_control(a, stream, *token, err);
     const char *text;
     size_t n;
     bool stopped = false;
@@ -173,7 +193,9 @@ sotto_status cli_answer_write(cli_answer *a, sotto_error *err)
 void cli_answer_free(cli_answer *a)
 {
     free(a->ids);
+    free(a->top);
     cli_text_free(&a->text);
     a->ids = NULL;
+    a->top = NULL;
     a->n_ids = a->capacity = 0;
 }

@@ -24,6 +24,7 @@ typedef struct cli_answer {
     bool special;  /* show control tokens */
     bool shift;    /* a full context loses its oldest half, but for the first `keep` tokens, and goes on */
     int64_t keep;
+    int n_top; /* likeliest tokens of each place to note; 0 = none */
     bool (*show)(void *user, const char *text,
                  size_t n); /* whole characters; false ends it with SOTTO_E_IO, errno says why */
     void *user;
@@ -32,6 +33,7 @@ typedef struct cli_answer {
     cli_end end;
     int32_t *ids; /* free with cli_answer_free() */
     int64_t n_ids, capacity;
+    sotto_token_logprob *top; /* [n_ids, n_top]: as the network gave them; free with cli_answer_free() */
     cli_text text;
     bool undecoded;   /* the last token is not in the session yet */
     int64_t n_shifts; /* times that the context was shifted */

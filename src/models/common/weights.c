@@ -65,6 +65,8 @@ sotto_status st_weight_find(const st_weights *l, const st_weight *w, int part, s
     const char *name = w->part[part];
     if (sotto_model_tensor_find(l->file, name, t) != SOTTO_OK)
         return st_fail(err, SOTTO_E_FORMAT, "%s: missing", name);
+    if (!sotto_dtype_name(t->dtype))
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: its type, number %d, is not supported", name, (int)t->dtype);
     int64_t want[SOTTO_MAX_DIMS] = {w->width[part], w->rows[part], 1, 1};
     if (w->kind == ST_WEIGHT_CONV) {
         want[0] = 3;

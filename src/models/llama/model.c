@@ -352,7 +352,7 @@ static uint64_t fingerprint(const sotto_model_file *file)
     uLong a = crc32(0, NULL, 0), b = adler32(0, NULL, 0);
     for (int64_t i = 0; i < sotto_model_tensor_count(file); i++) {
         sotto_model_tensor t;
-        if (sotto_model_tensor_get(file, i, &t) != SOTTO_OK)
+        if (sotto_model_tensor_get(file, i, &t) != SOTTO_OK || !t.data)
             continue;
         const size_t n = t.bytes < SOME ? t.bytes : SOME, at = (t.bytes - n) / 2;
         const int64_t facts[] = {(int64_t)t.dtype, t.dim[0], t.dim[1], (int64_t)t.bytes};

@@ -9,6 +9,7 @@
 #ifndef SOTTO_WHISPER_H
 #define SOTTO_WHISPER_H
 
+#include "grammar.h"
 #include "vad.h"
 
 #ifdef __cplusplus
@@ -123,6 +124,11 @@ typedef struct sotto_whisper_options {
     const int32_t *suppress_tokens; /* more ids; n_suppress_tokens of them; copied */
     int n_suppress_tokens;
     float max_initial_timestamp; /* seconds, up to 30; negative = off. Default 1.0 */
+    /* A grammar that the text of each window is to follow, with the space that texts begin with; timestamps are no part of it.
+     * Tokens that leave it, and an end where it must go on, lose grammar_penalty from their logits. A warning tells of
+     * windows whose text does not follow all the same. NULL = none; must outlive the recording. */
+    const sotto_grammar *grammar;
+    float grammar_penalty; /* 0 .. 1e6. Default 100 */
 
     /* Context */
     const char *initial_prompt;      /* NULL = none; its last n_text_ctx / 2 - 1 tokens are used */

@@ -129,6 +129,9 @@ sotto_status sotto_sampler_create(int32_t n_vocab, const sotto_sampler_options *
     *out = NULL;
     sotto_sampler_options o;
     sotto_sampler_options_default(&o);
+    if (options && options->size != sizeof o)
+        return st_fail(err, SOTTO_E_ARGUMENT, "options: size %zu, expected %zu, set by sotto_sampler_options_default()",
+                       options->size, sizeof o);
     if (options)
         o = *options;
     ST_TRY(check_options(n_vocab, &o, err));

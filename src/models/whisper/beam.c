@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-#include "models/whisper/decode_impl.h"
+#include "models/whisper/follow.h"
 
 typedef struct candidate {
     double sum;
@@ -35,7 +35,7 @@ static void offer(st_decoder *d, const st_decode_options *o, beams *b, const st_
 
 static sotto_status extend(st_decoder *d, const st_decode_options *o, beams *b, int parent, int row, sotto_error *err)
 {
-    const st_sequence *s = &d->sequences[parent];
+    st_sequence *s = &d->sequences[parent];
     const float *logits = d->logits + (size_t)row * (size_t)d->vocab->n_vocab;
     st_allowed allowed;
     st_scored top[ST_MAX_SEQUENCES + 1];
@@ -127,9 +127,7 @@ sotto_status st_search_beam(st_decoder *d, const st_decode_options *o, sotto_err
     beams b = {.n_live = 1, .max_finished = (int64_t)rint((double)o->group * (double)o->patience)};
     static const int32_t order[ST_MAX_SEQUENCES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     st_sequence *s = d->sequences;
-    s[0].n = 0;
-    s[0].done = false;
-    s[0].sum = 0;
+    st_follow_begin(o, &s[0]);
     st_sequence_copy(&d->best, &s[0]);
     ST_TRY(extend(d, o, &b, 0, 0, err));
     select_beams(d, o, &b, d->n_initial);

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "base/utf8.h"
 #include "models/whisper/decode_impl.h"
+#include "models/whisper/follow.h"
 
 /* ---- making ---- */
 
@@ -92,14 +93,14 @@ static sotto_status check_abort(const st_decoder *d, sotto_error *err)
     return SOTTO_OK;
 }
 
-sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, const st_sequence *s,
-                               st_allowed *allowed, sotto_error *err)
+sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, st_sequence *s, st_allowed *allowed,
+                               sotto_error *err)
 {
     float *logits = d->logits + (size_t)row * (size_t)d->vocab->n_vocab;
     if (!st_filters_apply(&o->filters, logits, s->tokens, s->n, d->block_max, allowed))
         return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d",
                        d->n_initial + s->n - 1);
-    return SOTTO_OK;
+    return o->grammar ? st_follow_penalise(d, o, s, logits, allowed, err) : SOTTO_OK;
 }
 
 sotto_status st_decoder_step(st_decoder *d, const st_sequence *sequences, const int32_t *list, int n, sotto_error *err)
@@ -129,6 +130,8 @@ void st_sequence_copy(st_sequence *dst, const st_sequence *src)
     dst->n = src->n;
     dst->done = src->done;
     dst->sum = src->sum;
+    dst->place = src->place;
+    dst->n_placed = src->n_placed;
 }
 
 double st_sequence_score(const st_sequence *s, float length_penalty)
@@ -203,7 +206,7 @@ static sotto_status probability(st_decoder *d, int32_t token, float *out, sotto_
 
 static sotto_status summarise(st_decoder *d, const st_decode_options *o, st_decode_result *out, sotto_error *err)
 {
-    const st_sequence *s = &d->best;
+    st_sequence *s = &d->best;
     out->tokens = s->tokens;
     out->logprobs = s->logprobs;
     out->n_tokens = s->n;
@@ -211,6 +214,11 @@ static sotto_status summarise(st_decoder *d, const st_decode_options *o, st_deco
     out->sum_logprob = s->sum;
     out->avg_logprob = (float)(s->sum / (s->n + 1));
     out->temperature = o->temperature;
+    if (o->grammar) {
+        bool whole;
+        ST_TRY(st_follow_check(d, o, s, &whole, err));
+        out->off_grammar = !whole;
+    }
     const char *text;
     size_t n;
     ST_TRY(st_decode_text(d, s->tokens, s->n, d->vocab->timestamp, &text, &n, err));
@@ -223,6 +231,8 @@ sotto_status st_decode(st_decoder *d, const st_decode_options *o, st_decode_resu
     *out = (st_decode_result){0};
     if (o->group < 1 || o->group > d->engine.n_seq)
         return st_fail(err, SOTTO_E_ARGUMENT, "%d sequences at once, expected 1 to %d", o->group, d->engine.n_seq);
+    if (o->grammar)
+        ST_TRY(st_grammar_filter_tidy(o->grammar, NULL, 0, err));
     ST_TRY(build_initial(d, o, err));
     ST_TRY(run_prompt(d, err));
     ST_TRY(probability(d, d->vocab->no_speech, &out->no_speech_prob, err));

@@ -4,6 +4,7 @@
 #ifndef SOTTO_SRC_MODELS_WHISPER_DECODE_H
 #define SOTTO_SRC_MODELS_WHISPER_DECODE_H
 
+#include "models/common/grammar_filter.h"
 #include "models/whisper/engine.h"
 #include "models/whisper/filters.h"
 
@@ -21,13 +22,16 @@ typedef struct st_decode_options {
     const int32_t *prefix; /* the window's text is to begin with these */
     int n_prefix;
     st_filters filters;
+    st_grammar_filter *grammar; /* that the text is to follow, NULL = none; see follow.h */
+    float grammar_penalty;
 } st_decode_options;
 
 typedef struct st_decode_result {
     const int32_t *tokens; /* without the end of text; valid until the decoder's next call */
     const float *logprobs; /* of each, under the filtered distribution at temperature 1 */
     int n_tokens;
-    bool complete; /* ended by end of text, not by a limit */
+    bool complete;    /* ended by end of text, not by a limit */
+    bool off_grammar; /* the text is not one of the grammar */
     double sum_logprob;
     float avg_logprob, no_speech_prob, temperature, compression_ratio;
 } st_decode_result;

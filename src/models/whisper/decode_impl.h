@@ -5,11 +5,13 @@
 #include "models/whisper/decode.h"
 
 typedef struct st_sequence {
-    int32_t *tokens; /* [n_text_ctx + 1] after the prompt */
-    float *logprobs; /* [n_text_ctx + 1] */
-    int n;           /* without end of text */
-    bool done;       /* ended by end of text */
-    double sum;      /* of logprobs, that of end of text included */
+    int32_t *tokens;        /* [n_text_ctx + 1] after the prompt */
+    float *logprobs;        /* [n_text_ctx + 1] */
+    int n;                  /* without end of text */
+    bool done;              /* ended by end of text */
+    double sum;             /* of logprobs, that of end of text included */
+    st_grammar_place place; /* in the grammar, after the first n_placed tokens */
+    int n_placed;
 } st_sequence;
 
 struct st_decoder {
@@ -35,8 +37,8 @@ struct st_decoder {
 };
 
 /* Filter row `row` of the logits for a sequence. */
-sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, const st_sequence *s,
-                               st_allowed *allowed, sotto_error *err);
+sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, st_sequence *s, st_allowed *allowed,
+                               sotto_error *err);
 /* Feed the last token of the listed sequences; row i of the logits is then that of list[i]. */
 sotto_status st_decoder_step(st_decoder *d, const st_sequence *sequences, const int32_t *list, int n, sotto_error *err);
 /* Whether a sequence of n tokens may get another one. */

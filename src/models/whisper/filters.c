@@ -53,6 +53,24 @@ static double log_sum(const float *logits, const float *block_max, st_range r, f
     return max == -INFINITY ? -INFINITY : (double)max + log(st_logits_sum_exp(logits, block_max, r, max));
 }
 
+static double log_of_both(double a, double b)
+{
+    const double high = a > b ? a : b, low = a > b ? b : a;
+    return high == -INFINITY ? -INFINITY : high + log1p(exp(low - high));
+}
+
+void st_filters_recount(const float *logits, int32_t n_vocab, float *block_max, st_allowed *allowed)
+{
+    (void)st_logits_scan(logits, n_vocab, block_max);
+    allowed->max = -INFINITY;
+    allowed->log_sum = -INFINITY;
+    for (int i = 0; i < allowed->n_ranges; i++) {
+        const float max = st_logits_max(logits, block_max, allowed->ranges[i]);
+        allowed->log_sum = log_of_both(allowed->log_sum, log_sum(logits, block_max, allowed->ranges[i], max));
+        allowed->max = max > allowed->max ? max : allowed->max;
+    }
+}
+
 bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled, int n_sampled, float *block_max,
                       st_allowed *out)
 {
@@ -77,8 +95,6 @@ bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled
     add_range(out, text);
     add_range(out, stamps);
     out->max = max_text > max_stamp ? max_text : max_stamp;
-    const double high = log_text > log_stamps ? log_text : log_stamps,
-                 low = log_text > log_stamps ? log_stamps : log_text;
-    out->log_sum = high == -INFINITY ? -INFINITY : high + log1p(exp(low - high));
+    out->log_sum = log_of_both(log_text, log_stamps);
     return true;
 }

@@ -27,5 +27,7 @@ typedef struct st_allowed {
  * st_logits_blocks(n_vocab), afterwards that of the row. False when logits hold NaN or +infinity. */
 bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled, int n_sampled, float *block_max,
                       st_allowed *out);
+/* Logits inside the ranges have become less: block_max, max and log_sum are made anew. */
+void st_filters_recount(const float *logits, int32_t n_vocab, float *block_max, st_allowed *allowed);
 
 #endif

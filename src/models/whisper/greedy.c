@@ -2,7 +2,7 @@
  * with the best score is kept. */
 #include <math.h>
 
-#include "models/whisper/decode_impl.h"
+#include "models/whisper/follow.h"
 
 /* Nothing may come (everything is suppressed): the text ends here, at no cost. */
 static void append(st_decoder *d, st_sequence *s, int32_t token, const float *logits, const st_allowed *allowed)
@@ -35,11 +35,8 @@ sotto_status st_search_greedy(st_decoder *d, const st_decode_options *o, sotto_e
     st_sequence *s = d->sequences;
     st_allowed allowed;
     int32_t live[ST_MAX_SEQUENCES];
-    for (int i = 0; i < o->group; i++) {
-        s[i].n = 0;
-        s[i].done = false;
-        s[i].sum = 0;
-    }
+    for (int i = 0; i < o->group; i++)
+        st_follow_begin(o, &s[i]);
     sotto_status status = st_decoder_filter(d, o, 0, &s[0], &allowed, err);
     for (int i = 0; i < o->group && status == SOTTO_OK; i++)
         choose(d, o, &s[i], d->logits, &allowed);

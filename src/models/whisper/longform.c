@@ -282,6 +282,9 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
                          .whole = !s->given.timestamps,
                          .max_tokens = s->given.max_tokens};
     ST_TRY(st_slicer_run(&lf->slicer, &w, err));
+    if (result.off_grammar)
+        st_log(&s->given.logger, SOTTO_LOG_WARNING, "%.2f s: the window's text does not follow the grammar to its end",
+               (double)lf->seek / FRAMES_PER_SECOND);
     if (lf->slicer.truncated)
         st_log(&s->given.logger, SOTTO_LOG_WARNING,
                "%.2f s: the window's text reached the limit of %d tokens without an end",

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "models/whisper/follow.h"
 
 enum { MAX_PATIENCE = 100, MAX_SUPPRESS = 1 << 20 };
 
@@ -28,6 +29,7 @@ void sotto_whisper_options_default(sotto_whisper_options *options)
         .max_initial_timestamp = 1.0f,
         .condition_on_previous_text = true,
         .max_context = -1,
+        .grammar_penalty = 100.0f,
         .batch = 1,
         .vad_options = vad,
     };
@@ -67,6 +69,7 @@ static sotto_status check_numbers(const sotto_whisper_options *o, const st_engin
         {"max_tokens", o->max_tokens, 0, engine->n_text_ctx / 2},
         {"max_initial_timestamp", (double)o->max_initial_timestamp, -INFINITY, 30},
         {"n_suppress_tokens", o->n_suppress_tokens, 0, MAX_SUPPRESS},
+        {"grammar_penalty", (double)o->grammar_penalty, 0, 1e6},
     };
     ST_TRY(check_ranges(checks, sizeof checks / sizeof *checks, err));
     if (o->temperature_inc > 0.0f && o->temperature_inc < 0.01f)
@@ -203,6 +206,10 @@ sotto_status st_settings_read(st_settings *s, const sotto_whisper_options *optio
     ST_TRY(read_language(s, o, vocab, err));
     ST_TRY(read_suppress(s, o, vocab, err));
     ST_TRY(read_prompt(s, o, vocab, engine->n_text_ctx, err));
+    st_grammar_filter_free(s->grammar);
+    s->grammar = NULL;
+    if (o->grammar)
+        ST_TRY(st_follow_create(o->grammar, vocab, &s->grammar, err));
     if (o->task == SOTTO_TRANSLATE && !vocab->multilingual)
         st_log(&o->logger, SOTTO_LOG_WARNING, "task: the model knows English only, the speech is transcribed");
     s->decode = (st_decode_options){
@@ -210,6 +217,8 @@ sotto_status st_settings_read(st_settings *s, const sotto_whisper_options *optio
         .patience = o->patience,
         .length_penalty = o->length_penalty,
         .sample_len = engine->n_text_ctx / 2,
+        .grammar = s->grammar,
+        .grammar_penalty = o->grammar_penalty,
         .filters = {.vocab = vocab,
                     .suppress = s->suppress,
                     .n_suppress = s->n_suppress,
@@ -222,6 +231,7 @@ sotto_status st_settings_read(st_settings *s, const sotto_whisper_options *optio
 
 void st_settings_free(st_settings *s)
 {
+    st_grammar_filter_free(s->grammar);
     st_free(s->suppress);
     st_free(s->initial);
     *s = (st_settings){0};

@@ -19,6 +19,7 @@ typedef struct st_settings {
     int64_t n_suppress, suppress_capacity;
     int32_t *initial; /* tokens of the initial prompt, the last that have room */
     int64_t n_initial, initial_capacity;
+    st_grammar_filter *grammar; /* decode.grammar */
 } st_settings;
 
 /* SOTTO_E_ARGUMENT with field, value and range. *s is zeroed or from an earlier call. n_audio_ctx: of the model. */

@@ -8,6 +8,7 @@
 #include "audio/audio.h"
 #include "commands.h"
 #include "common/device.h"
+#include "common/llm.h"
 #include "common/models.h"
 #include "common/outfile.h"
 #include "common/terminal.h"
@@ -436,7 +437,28 @@ static int print_memory(const job *j)
     return CLI_FAILED;
 }
 
-static int check(const cli_command *command, job *j, int32_t **suppress)
+/* --grammar: a file, or the grammar itself. */
+static bool read_grammar(const transcribe_args *a, sotto_grammar **out, sotto_error *err)
+{
+    cli_text text = {0};
+    const bool is_file = cli_is_file(a->grammar);
+    *out = NULL;
+    if (is_file && !cli_read_file(a->grammar, &text, err)) {
+        cli_text_free(&text);
+        return false;
+    }
+    if (!is_file)
+        cli_text_puts(&text, a->grammar);
+    const sotto_status status =
+        text.failed ? SOTTO_E_MEMORY
+                    : sotto_grammar_create(text.data ? text.data : "", text.size, a->grammar_rule, out, err);
+    if (text.failed)
+        cli_fail(err, SOTTO_E_MEMORY, "--grammar: out of memory");
+    cli_text_free(&text);
+    return status == SOTTO_OK;
+}
+
+static int check(const cli_command *command, job *j, int32_t **suppress, sotto_grammar **grammar)
 {
     int status = transcribe_fill(command, j->args, &j->options, suppress);
     sotto_error err;
@@ -455,6 +477,11 @@ static int check(const cli_command *command, job *j, int32_t **suppress)
         cli_say(NULL, "%s", err.text);
         status = CLI_FAILED;
     }
+    if (status == CLI_OK && j->args->grammar && !read_grammar(j->args, grammar, &err)) {
+        cli_say(NULL, "%s", err.text);
+        status = CLI_FAILED;
+    }
+    j->options.grammar = *grammar;
     return status;
 }
 
@@ -463,7 +490,8 @@ static int run(void *args, const cli_list *inputs)
     const cli_command *command = &cmd_transcribe;
     job j = {.args = args, .inputs = inputs};
     int32_t *suppress = NULL;
-    int status = check(command, &j, &suppress);
+    sotto_grammar *grammar = NULL;
+    int status = check(command, &j, &suppress, &grammar);
     if (status == CLI_OK) {
         j.log = (cli_log){.quiet = j.args->quiet, .debug = j.args->debug, .progress = &j.progress};
         j.progress = cli_progress_start("transcribing", j.args->quiet, j.args->print_progress);
@@ -498,6 +526,7 @@ static int run(void *args, const cli_list *inputs)
             free(j.paths[i]);
     free(j.paths);
     free(suppress);
+    sotto_grammar_free(grammar);
     if (cli_interrupted())
         return cli_interrupted_exit();
     return status != CLI_OK ? status : j.failed ? CLI_FAILED : CLI_OK;

@@ -96,6 +96,12 @@ const cli_option transcribe_options[] = {
      "never decode symbols that are no speech (already so)"},
     {"suppress-blank", NULL, CLI_BOOL, AT(suppress_blank), "BOOL", "true", 0, 0, NULL, "no window begins with a blank"},
 
+    {"grammar", NULL, CLI_TEXT, AT(grammar), "GBNF|FILE", NULL, 0, 0, NULL,
+     "the text of each window follows this grammar (it begins with a space)"},
+    {"grammar-rule", NULL, CLI_TEXT, AT(grammar_rule), "NAME", "root", 0, 0, NULL, "the rule to begin with"},
+    {"grammar-penalty", NULL, CLI_NUMBER, AT(grammar_penalty), "X", "100", 0, 1e6, NULL,
+     "what tokens that leave the grammar lose from their logits"},
+
     {"batch", NULL, CLI_INT, AT(batch), "N", "1", 0, 32, NULL,
      "decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine"},
     {"vad", NULL, CLI_FLAG, AT(vad), NULL, NULL, 0, 0, NULL,
@@ -115,9 +121,6 @@ const cli_option transcribe_options[] = {
 
     {"vad-samples-overlap", "-vo", CLI_REPLACED, 0, "S", NULL, 0, 0, NULL,
      "windows keep 0.4 s of the pauses around speech"},
-    {"grammar", NULL, CLI_LATER, 0, "GRAMMAR", NULL, 0, 0, NULL, "decoding by a grammar"},
-    {"grammar-rule", NULL, CLI_LATER, 0, "RULE", NULL, 0, 0, NULL, "decoding by a grammar"},
-    {"grammar-penalty", NULL, CLI_LATER, 0, "X", NULL, 0, 0, NULL, "decoding by a grammar"},
     {"suppress-regex", NULL, CLI_LATER, 0, "REGEX", NULL, 0, 0, NULL, "suppressing tokens by a pattern"},
     {"dtw", "-dtw", CLI_LATER, 0, "PRESET", NULL, 0, 0, NULL, "times of words"},
     {"word-timestamps", NULL, CLI_LATER, 0, "BOOL", NULL, 0, 0, NULL, "times of words"},
@@ -209,6 +212,7 @@ int transcribe_fill(const cli_command *command, const transcribe_args *a, sotto_
     if (a->vad && a->no_vad)
         return cli_usage(command, "--vad and --no-vad exclude each other");
     o->batch = (int)a->batch;
+    o->grammar_penalty = (float)a->grammar_penalty;
     cli_vad_fill(&a->vad_args, &o->vad_options);
     return CLI_OK;
 }

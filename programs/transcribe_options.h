@@ -26,6 +26,8 @@ typedef struct transcribe_args {
     bool carry_initial_prompt, condition_on_previous_text, suppress_nst, suppress_blank;
     bool print_progress, quiet, timings, debug;
     const char *trace;
+    const char *grammar, *grammar_rule;
+    double grammar_penalty;
     int64_t batch;
     bool vad, no_vad;
     cli_vad_args vad_args;

@@ -65,6 +65,11 @@ ROWS = [
     {"args": ["vad", "-f", "srt", "a.wav"], "exit": 2, "err": "one of: txt json labels"},
     {"args": ["vad", "-vm", "/no/such/model", "a.wav"], "exit": 1, "err": "/no/such/model"},
     {"args": ["transcribe", "-vo", "0.1", "a.wav"], "exit": 2, "err": "0.4 s of the pauses"},
+    {"args": ["transcribe", "--grammar", "root ::= (", "a.wav"], "exit": 1, "err": "line 1, column 11: expected"},
+    {"args": ["transcribe", "--grammar", "", "a.wav"], "exit": 1, "err": "at least one rule"},
+    {"args": ["transcribe", "--grammar", "a ::= b\nb ::= a", "a.wav"], "exit": 1, "err": "no rule 'root'"},
+    {"args": ["transcribe", "--grammar", "a ::= a", "--grammar-rule", "a", "a.wav"], "exit": 1, "err": "can begin with itself"},
+    {"args": ["transcribe", "--grammar-penalty", "-1", "a.wav"], "exit": 2, "err": "from 0 to"},
     {"args": ["devices"], "exit": 0, "out": "cpu"},
     {"args": ["bench", "--runs", "0"], "exit": 2, "err": "whole number from 1"},
     {"args": ["bench", "--rows", "41"], "exit": 2, "err": "from 1 to 40"},
@@ -74,7 +79,7 @@ ROWS = [
 ]
 
 # Every option whose feature does not exist yet says so, under both its names.
-for name in ("--grammar x", "--dtw base", "--word_timestamps True", "-ml 10", "-sow", "--diarize", "-tdrz",
+for name in ("--dtw base", "--word_timestamps True", "-ml 10", "-sow", "--diarize", "-tdrz",
              "--highlight_words True", "--max_line_width 40", "--processors 2", "-owts", "--suppress-regex x"):
     ROWS.append({"args": ["transcribe", *name.split(), "a.wav"], "exit": 2, "err": "known but not available in this version"})
 
@@ -86,7 +91,7 @@ def options_of(c, command):
 
 
 def each_option_last(c):
-    for command in ("transcribe", "vad", "convert", "get", "bench"):
+    for command in ("transcribe", "generate", "chat", "tokenize", "perplexity", "imatrix", "vad", "convert", "get", "bench"):
         options = options_of(c, command)
         c.check(len(options) >= 4, "no options found in the help of " + command)
         for name, value in options:

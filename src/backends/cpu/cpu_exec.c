@@ -39,9 +39,20 @@ static const st_cpu_op *const ops[ST_OP_COUNT] = {
     [ST_OP_CONV_2D] = &st_cpu_op_conv_2d,
 };
 
+/* What a number of the result costs, for operations whose cost it is; 0: never run alone. */
+static const uint8_t number_cost[ST_OP_COUNT] = {
+    [ST_OP_LAYER_NORM] = 1, [ST_OP_RMS_NORM] = 1, [ST_OP_GET_ROWS] = 1, [ST_OP_SET_ROWS] = 1, [ST_OP_COPY] = 1,
+    [ST_OP_CONCAT] = 1,     [ST_OP_ADD] = 1,      [ST_OP_MUL] = 1,      [ST_OP_SCALE] = 1,    [ST_OP_SILU] = 2,
+    [ST_OP_GELU] = 2,       [ST_OP_GLU] = 2,      [ST_OP_ROPE] = 4,
+};
+
+/* Up to so much is done by one thread sooner than by all after one more barrier: about a microsecond. */
+enum { ALONE_COST = 4096 };
+
 typedef struct step {
     int node, phase;
     int64_t units;
+    bool alone; /* by the thread that came last to the barrier before */
 } step;
 
 typedef struct prepared {
@@ -54,6 +65,14 @@ typedef struct prepared {
 bool st_cpu_supports(const sotto_tensor *node)
 {
     return node->op == ST_OP_NONE || (ops[node->op] != NULL && ops[node->op]->supports(node));
+}
+
+static bool runs_alone(const sotto_tensor *node, const st_cpu_need *need)
+{
+    /* rows written into a table are not the size of the result, which is the table */
+    const sotto_tensor *sized = node->op == ST_OP_SET_ROWS ? node->src[2] : node;
+    const int64_t cost = number_cost[node->op], most = cost > 0 ? ALONE_COST / cost : 0;
+    return need->n_phase == 1 && cost > 0 && sotto_tensor_count(sized) <= most;
 }
 
 static size_t round_up(size_t n)
@@ -88,7 +107,7 @@ sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **out, s
         st_cpu_need need = {0};
         ops[node->op]->need(&cpu->kernels, node, &need);
         for (int phase = 0; phase < need.n_phase; phase++)
-            p->steps[p->n_step++] = (step){i, phase, need.units[phase]};
+            p->steps[p->n_step++] = (step){i, phase, need.units[phase], p->n_step > 0 && runs_alone(node, &need)};
         if (round_up(need.thread_floats) > p->thread_floats)
             p->thread_floats = round_up(need.thread_floats);
         if (round_up(need.shared_floats) > p->shared_floats)
@@ -126,37 +145,75 @@ typedef struct region {
     _Atomic bool stop;
 } region;
 
+/* Where a thread is in the list of steps. */
+typedef struct walker {
+    region *g;
+    st_cpu_run run;
+    int at;   /* the step done last */
+    int next; /* the next one for all threads */
+} walker;
+
+static void run_step(walker *w, int i, st_work *work)
+{
+    const sotto_tensor *node = w->g->plan->node[w->g->p->steps[i].node];
+    w->run.work = work;
+    ops[node->op]->run(&w->run, node, w->g->p->steps[i].phase);
+}
+
+/* By the thread that came last: the small steps, and the counters of the step that all take next. Those are free: everyone
+ * has passed the barrier after the step that used them. */
+static void between(void *arg)
+{
+    walker *w = arg;
+    const prepared *p = w->g->p;
+    st_cpu *cpu = w->g->cpu;
+    for (int i = w->at + 1; i < w->next; i++) {
+        st_work_start(&cpu->work[1], p->steps[i].units);
+        run_step(w, i, &cpu->work[1]);
+    }
+    if (w->next < p->n_step)
+        st_work_start(&cpu->work[0], p->steps[w->next].units);
+}
+
+/* The first step after i that is for all threads. When nodes are timed, that is every one. */
+static int next_shared(const prepared *p, int i, bool timed)
+{
+    i++;
+    while (!timed && i < p->n_step && p->steps[i].alone)
+        i++;
+    return i;
+}
+
 /* After an abort the threads still walk the steps, taking nothing: all agree on the number of barriers. */
 static void walk(void *arg, int thread)
 {
     region *g = arg;
     const prepared *p = g->p;
-    double *seconds = thread == 0 && g->hooks != NULL ? g->hooks->node_seconds : NULL;
+    const bool timed = g->hooks != NULL && g->hooks->node_seconds != NULL;
+    double *seconds = thread == 0 && timed ? g->hooks->node_seconds : NULL;
     double before = seconds != NULL ? st_time_now() : 0;
-    st_cpu_run r = {.k = &g->cpu->kernels,
-                    .scratch = g->cpu->scratch + p->thread_floats * (size_t)thread,
-                    .shared = g->cpu->scratch + p->thread_floats * (size_t)p->n_threads,
-                    .thread = thread,
-                    .hooks = g->hooks,
-                    .stop = &g->stop};
-    if (r.k->enter != NULL)
-        r.k->enter();
-    for (int i = 0; i < p->n_step; i++) {
-        const sotto_tensor *node = g->plan->node[p->steps[i].node];
-        r.work = &g->cpu->work[i % 2];
-        ops[node->op]->run(&r, node, p->steps[i].phase);
-        /* the other counters are free: everyone has passed the barrier after the step that used them */
-        if (thread == 0 && i + 1 < p->n_step)
-            st_work_start(&g->cpu->work[(i + 1) % 2], p->steps[i + 1].units);
-        st_pool_barrier(g->cpu->pool);
+    walker w = {.g = g,
+                .run = {.k = &g->cpu->kernels,
+                        .scratch = g->cpu->scratch + p->thread_floats * (size_t)thread,
+                        .shared = g->cpu->scratch + p->thread_floats * (size_t)p->n_threads,
+                        .thread = thread,
+                        .hooks = g->hooks,
+                        .stop = &g->stop}};
+    if (w.run.k->enter != NULL)
+        w.run.k->enter();
+    for (int i = 0; i < p->n_step; i = w.next) {
+        w.at = i;
+        w.next = next_shared(p, i, timed);
+        run_step(&w, i, &g->cpu->work[0]);
+        st_pool_barrier_then(g->cpu->pool, between, &w);
         if (seconds != NULL) {
             const double now = st_time_now();
             seconds[p->steps[i].node] += now - before;
             before = now;
         }
     }
-    if (r.k->leave != NULL)
-        r.k->leave();
+    if (w.run.k->leave != NULL)
+        w.run.k->leave();
 }
 
 sotto_status st_cpu_run_plan(void *state, const st_exec_plan *plan, void *prepared_plan, const st_exec_hooks *hooks,

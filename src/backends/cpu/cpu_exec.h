@@ -1,5 +1,6 @@
 /* cpu_exec.h: how the CPU backend runs a plan. All threads walk the same list of steps in one parallel region, with a
- * barrier after each; a step is one phase of one node, cut into units that threads take. */
+ * barrier after each; a step is one phase of one node, cut into units that threads take. Steps too small to be shared are
+ * done by the thread that comes last to the barrier before them, and have none of their own. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_CPU_EXEC_H
 #define SOTTO_SRC_BACKENDS_CPU_CPU_EXEC_H
 
@@ -50,8 +51,8 @@ typedef struct st_cpu_op {
 extern const st_cpu_op st_cpu_op_linear, st_cpu_op_matmul, st_cpu_op_conv_1d;
 extern const st_cpu_op st_cpu_op_attention, st_cpu_op_cache_attention;
 extern const st_cpu_op st_cpu_op_layer_norm, st_cpu_op_rms_norm, st_cpu_op_softmax, st_cpu_op_argmax, st_cpu_op_power;
-extern const st_cpu_op st_cpu_op_add, st_cpu_op_mul, st_cpu_op_glu, st_cpu_op_scale, st_cpu_op_gelu, st_cpu_op_silu, st_cpu_op_relu,
-    st_cpu_op_sigmoid, st_cpu_op_tanh, st_cpu_op_sqrt, st_cpu_op_log10;
+extern const st_cpu_op st_cpu_op_add, st_cpu_op_mul, st_cpu_op_glu, st_cpu_op_scale, st_cpu_op_gelu, st_cpu_op_silu,
+    st_cpu_op_relu, st_cpu_op_sigmoid, st_cpu_op_tanh, st_cpu_op_sqrt, st_cpu_op_log10;
 extern const st_cpu_op st_cpu_op_top_k, st_cpu_op_rope, st_cpu_op_im2col, st_cpu_op_conv_2d;
 extern const st_cpu_op st_cpu_op_get_rows, st_cpu_op_set_rows, st_cpu_op_copy, st_cpu_op_concat;
 

@@ -91,10 +91,20 @@ static void event_raise(event *e)
 
 void st_pool_barrier(st_pool *pool)
 {
-    if (pool->n_threads == 1)
+    st_pool_barrier_then(pool, NULL, NULL);
+}
+
+void st_pool_barrier_then(st_pool *pool, void (*fn)(void *arg), void *arg)
+{
+    if (pool->n_threads == 1) {
+        if (fn != NULL)
+            fn(arg);
         return;
+    }
     const uint32_t seen = atomic_load_explicit(&pool->barrier.value, memory_order_acquire);
     if (atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel) + 1 == pool->n_threads) {
+        if (fn != NULL)
+            fn(arg);
         atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed); /* before anyone can come to the next barrier */
         event_raise(&pool->barrier);
     } else {

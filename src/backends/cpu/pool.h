@@ -21,6 +21,9 @@ int st_pool_threads(const st_pool *pool);
 void st_pool_run(st_pool *pool, void (*fn)(void *arg, int thread), void *arg);
 /* Inside a region: waits until every thread of the pool has come here. Spins briefly, then sleeps. */
 void st_pool_barrier(st_pool *pool);
+/* The same, and the thread that comes last calls fn(arg) before anyone goes on: what is too little to be shared out costs
+ * no barrier of its own. fn may be NULL. */
+void st_pool_barrier_then(st_pool *pool, void (*fn)(void *arg), void *arg);
 
 /* `total` pieces shared out: each thread takes from its own contiguous slice (so that the same rows meet the same caches
  * from one operation to the next), in blocks that shrink towards the end, then steals from the others. */

@@ -35,6 +35,8 @@ void st_gguf_put_u32(st_out *o, const char *key, uint32_t value);
 /* Bytes from `at` to the next place where a tensor may begin. */
 size_t st_gguf_padding(uint64_t at);
 
+/* The tensors of an importance matrix's file, into one that is empty. */
+sotto_status st_imatrix_read(sotto_imatrix *m, const sotto_model_file *f, sotto_error *err);
 /* What an importance matrix says of where it comes from. */
 const char *st_imatrix_dataset(const sotto_imatrix *m);
 int64_t st_imatrix_chunks(const sotto_imatrix *m);

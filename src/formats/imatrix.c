@@ -244,7 +244,7 @@ static sotto_status read_entry(sotto_imatrix *m, const sotto_model_file *f, cons
     return status;
 }
 
-static sotto_status read_all(sotto_imatrix *m, const sotto_model_file *f, sotto_error *err)
+sotto_status st_imatrix_read(sotto_imatrix *m, const sotto_model_file *f, sotto_error *err)
 {
     char name[1100]; /* no tensor's is longer than 1024 */
     const char *type, *dataset;
@@ -279,7 +279,7 @@ sotto_status sotto_imatrix_load(const char *path, sotto_imatrix **out, sotto_err
     sotto_imatrix *m = NULL;
     sotto_status status = sotto_imatrix_create(&m, err);
     if (status == SOTTO_OK)
-        status = read_all(m, f, err);
+        status = st_imatrix_read(m, f, err);
     sotto_model_file_free(f);
     if (status != SOTTO_OK) {
         sotto_imatrix_free(m);

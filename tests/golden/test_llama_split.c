@@ -1,0 +1,159 @@
+/* Small seeded models over several devices: at every border between layers, by rows, with caches elsewhere; logits against
+ * those of the CPU alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "golden/llama_support.h"
+
+enum { N_PROMPT = 9, N_STEPS = 2 };
+
+static const double f32_bound = 1e-3, f16_bound = 2e-2; /* of the largest logit of the CPU */
+
+static bool is_there(const char *id)
+{
+    for (int i = 0; i < sotto_device_count(); i++) {
+        sotto_device_info info;
+        if (sotto_device_get(i, &info, NULL) == SOTTO_OK && strcmp(info.id, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void need(const char *id)
+{
+    if (!llama_is_made() || !is_there(id)) {
+        printf("no model, or no device %s in this build\n", id);
+        skip();
+    }
+}
+
+/* A prompt in two sequences that share its beginning, and steps of both; the last logits. A shift is part of it. */
+static void think(const sotto_llama_model *m, float *out)
+{
+    sotto_error err = {0};
+    sotto_llama_session *s = llama_session(m, 32, 16, 2);
+    llama_feed(s, 0, 0, N_PROMPT);
+    if (sotto_llama_seq_copy(s, 1, 0, N_PROMPT - 3, &err) || sotto_llama_seq_shift(s, 1, 1, 2, &err))
+        fail_msg("%s", err.text);
+    for (int i = 0; i < N_STEPS; i++) {
+        const sotto_llama_row rows[2] = {{.token = llama_token(30 + i), .seq = 0, .logits = true},
+                                         {.token = llama_token(40 + i), .seq = 1, .logits = true}};
+        if (sotto_llama_decode(s, rows, 2, &err))
+            fail_msg("%s", err.text);
+    }
+    memcpy(out, sotto_llama_logits(s, 0), 2 * LLAMA_VOCAB * sizeof *out);
+    sotto_llama_session_free(s);
+}
+
+static void check(const char *name, const sotto_llama_model_options *o, double bound)
+{
+    static float want[2 * LLAMA_VOCAB], got[2 * LLAMA_VOCAB];
+    static char known[32];
+    if (strcmp(known, name) != 0) {
+        sotto_llama_model *m = llama_open(name, NULL);
+        think(m, want);
+        sotto_llama_model_free(m);
+        snprintf(known, sizeof known, "%s", name);
+    }
+    sotto_llama_model *m = llama_open(name, o);
+    think(m, got);
+    const double d = llama_difference(got, want, 2 * LLAMA_VOCAB);
+    printf("%-12s %-14s %2d layers%s%s, %s: %.1e (<= %.0e)\n", name, o->backend.device, o->backend.gpu_layers,
+           o->backend.split == SOTTO_SPLIT_ROW ? " by rows" : "", o->backend.kv_device ? ", caches elsewhere" : "",
+           o->compute, d, bound);
+    assert_true(d <= bound);
+    sotto_llama_model_free(m);
+}
+
+static void at_every_border_between_layers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int layers;
+    } models[] = {{"llama-tied", 2}, {"gemma3-six", 6}, {"phi3-long", 2}};
+    need("sim:0");
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        for (int layers = 1; layers <= models[i].layers; layers++) {
+            sotto_llama_model_options o = llama_options("sim:0", layers, "f32");
+            o.backend.no_offload = true;
+            check(models[i].name, &o, f32_bound);
+        }
+    const sotto_llama_model_options none = llama_options("sim:0", SOTTO_LAYERS_NONE, "f32");
+    check("qwen2", &none, f32_bound); /* and long products offloaded */
+}
+
+static void by_rows(void **state)
+{
+    (void)state;
+    need("sim:1");
+    sotto_llama_model_options o = llama_options("sim:0,sim:1", 0, "f32");
+    o.backend.split = SOTTO_SPLIT_ROW;
+    o.backend.device_split = "2,1";
+    check("llama-tied", &o, f32_bound);
+    check("qwen3", &o, f32_bound);
+}
+
+static void caches_elsewhere(void **state)
+{
+    (void)state;
+    need("sim:0");
+    sotto_llama_model_options o = llama_options("sim:0", 0, "f32");
+    o.backend.kv_device = "cpu";
+    check("llama-tied", &o, f32_bound);
+}
+
+static void in_16_bits(void **state)
+{
+    (void)state;
+    need("sim:0");
+    const sotto_llama_model_options o = llama_options("sim:0", 1, "f16");
+    check("qwen3", &o, f16_bound);
+}
+
+static void on_the_reference(void **state)
+{
+    (void)state;
+    need("reference");
+    const sotto_llama_model_options o = llama_options("reference", 0, "f32");
+    check("gemma3", &o, f32_bound);
+    check("phi3-part", &o, f32_bound);
+}
+
+static void on_each_kind_of_device(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"opencl:0", "cuda:0", "metal:0"};
+    if (!llama_is_made())
+        skip();
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        if (!is_there(ids[i]))
+            continue;
+        for (int layers = 0; layers < 2; layers++) { /* wholly, and half */
+            const sotto_llama_model_options o = llama_options(ids[i], layers, "f32"),
+                                            half = llama_options(ids[i], layers, "f16");
+            check("gemma3", &o, f32_bound);
+            check("gemma3", &half, f16_bound);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) /* a pattern of test names */
+        cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_every_border_between_layers),
+        cmocka_unit_test(by_rows),
+        cmocka_unit_test(caches_elsewhere),
+        cmocka_unit_test(in_16_bits),
+        cmocka_unit_test(on_the_reference),
+        cmocka_unit_test(on_each_kind_of_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,5 +1,6 @@
 /* pretokenizers.c: the patterns published with the models (tokenizer.json, tiktoken), where they differ from PCRE2 rewritten:
- * \s is spelled out, contractions in either case too, and what cannot profit from trying again is possessive. */
+ * \s is spelled out, contractions in either case too, and what cannot profit from trying again is possessive. llama.cpp keeps to
+ * these as well, but for the words of tekken and gpt-4o: there it takes only letters, so that marks are cut off. */
 #include "models/common/pretokenizers.h"
 
 #include <string.h>

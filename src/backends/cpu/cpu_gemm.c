@@ -36,11 +36,11 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
                        .digits = digits};
     if (right->int8 && k->dot.direct[right->type][1] != NULL)
         return (route){.dot = &k->dot,
-                       .tile = n_total <= k->dot.few ? k->dot.few : k->dot.mr,
+                       .tile = n_total <= ST_CPU_DOT_DIRECT ? k->dot.few : k->dot.mr,
                        .unit = 1,
                        .chunks = right->k / ST_CPU_BLOCK,
                        .chunk = sizeof(st_cpu_left8),
-                       .few = n_total <= k->dot.few,
+                       .few = n_total <= ST_CPU_DOT_DIRECT,
                        .digits = 1};
     const bool skinny = few && k->skinny[right->type][1] != NULL;
     return (route){.tile = skinny ? k->skinny_rows : k->mr,

@@ -130,7 +130,11 @@ typedef struct st_cpu_left8 {
     int32_t unused;
 } st_cpu_left8;
 
-enum { ST_CPU_MAX_DOT_MR = 8, ST_CPU_MAX_DOT_FEW = 4 };
+enum {
+    ST_CPU_MAX_DOT_MR = 8,
+    ST_CPU_MAX_DOT_FEW = 4,
+    ST_CPU_DOT_DIRECT = 4 /* up to so many rows weights are read as they are packed */
+};
 
 /* Products of block types as integers. A packed tile is [k / 32][rows] of st_cpu_left8. All levels find the same integers.
  * Weights are read as they are packed, or expanded: for each 32 k of a panel [1 or 2 groups of k][32 scales f32], where the

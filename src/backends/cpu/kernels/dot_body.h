@@ -2,11 +2,17 @@
  * and their own
  *   vi dot4(vi c, vi w, vi x, bool wide)  c + the four bytes of each lane of w times those of x: w unsigned (7 bits unless
  *                                         wide), x signed
- *   ST_DOT_ROWS, ST_DOT_FEW, ST_DOT_NV    rows of a tile, of a direct one; vectors of columns side by side
+ *   int dot_run(int bits)                 so many quads may be summed in words before they are added to c, their weights
+ *                                         of so many bits; 0: none
+ *   vi dot_words(vi w, vi x), vi dot_more(vi words, vi w, vi x), vi dot_flush(vi c, vi words)
+ *                                         the first quad in words, a further one, and adding them to c
+ *   ST_DOT_ROWS, ST_DOT_NV                rows of a tile; vectors of columns side by side
+ *   ST_DOT_WIDE                           the kind of wide weights: plain where dot4 and dot_run know no difference
  *   ST_DOT_WIDE_ZERO                      what dot4 leaves in wide bytes: 128, or 0 when it has taken it off */
 #include "backends/cpu/cpu_kernels.h"
 #include "quads.h"
 
+enum { ST_DOT_FEW = 2 }; /* rows of a direct tile */
 enum { RECORD = sizeof(st_cpu_left8), RECORD_SCALE = 32, RECORD_FIX = 36 };
 _Static_assert(offsetof(st_cpu_left8, scale) == RECORD_SCALE && offsetof(st_cpu_left8, fix) == RECORD_FIX, "a record");
 
@@ -85,6 +91,21 @@ INL vi dot_start(bool min, const uint8_t *record, int g)
     return min ? vi_set1(0) : left_quad(record + RECORD_FIX, g);
 }
 
+/* Quad i of the n of group g of a record: into words, and into c, which begins with what the group starts with. */
+INL void dot_step(bool min, int bits, int i, int n, vi w, vi x, const uint8_t *record, int g, vi *c, vi *words)
+{
+    const int run = dot_run(bits), first = run == 0 ? 0 : run < n ? run - 1 : n - 1;
+    if (i == first)
+        *c = dot_start(min, record, g);
+    if (run == 0) {
+        *c = dot4(*c, w, x, bits == 8);
+        return;
+    }
+    *words = i % run == 0 ? dot_words(w, x) : dot_more(*words, w, x);
+    if (i % run == run - 1 || i == n - 1)
+        *c = dot_flush(*c, *words);
+}
+
 /* sum + a group's integers as numbers */
 INL vf dot_finish(bool min, vf sum, vi c, vf scale, vf offset, const uint8_t *record, int g)
 {
@@ -99,19 +120,18 @@ INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *
 {
     const int groups = type_groups_of_part(t);
     const bool min = type_has_min(t);
-    vi c[ST_DOT_FEW][ST_DOT_NV][2];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
-        UNROLL for (int g = 0; g < groups; g++) c[r][v][g] = dot_start(min, a + r * RECORD, g);
+    vi c[ST_DOT_FEW][ST_DOT_NV][2], words[ST_DOT_FEW][ST_DOT_NV][2];
     UNROLL for (int i = 0; i < 8; i++)
     {
-        const int k = i % 2 * 4 + i / 2,
-                  g = groups == 2 ? k / 4 : 0; /* quads that share their bytes follow each other */
+        const int k = i % 2 * 4 + i / 2; /* quads that share their bytes follow each other */
+        const int g = groups == 2 ? k / 4 : 0, at = groups == 2 ? k % 4 : i;
         vi w[ST_DOT_NV];
         UNROLL for (int v = 0; v < ST_DOT_NV; v++) w[v] = quad_at(t, part, k, column + v * VL);
         UNROLL for (int r = 0; r < rows; r++)
         {
             const vi x = left_quad(a + r * RECORD, k);
-            UNROLL for (int v = 0; v < ST_DOT_NV; v++) c[r][v][g] = dot4(c[r][v][g], w[v], x, type_is_wide(t));
+            UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+                dot_step(min, type_bits(t), at, 8 / groups, w[v], x, a + r * RECORD, g, &c[r][v][g], &words[r][v][g]);
         }
     }
     UNROLL for (int g = 0; g < groups; g++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
@@ -167,7 +187,7 @@ INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out
     }
 }
 
-INL void dot_product(int groups, bool min, bool wide, int rows, const uint8_t *a, const uint8_t *b, int n_part,
+INL void dot_product(int groups, bool min, int bits, int rows, const uint8_t *a, const uint8_t *b, int n_part,
                      float *acc, bool first)
 {
     const uint8_t *const a0 = a, *const b0 = b;
@@ -181,17 +201,17 @@ INL void dot_product(int groups, bool min, bool wide, int rows, const uint8_t *a
         for (int p = 0; p < n_part; p++, a += RECORD * rows, b += head + 1024) {
             UNROLL for (int g = 0; g < groups; g++)
             {
-                vi c[ST_DOT_ROWS][ST_DOT_NV];
-                UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) c[r][v] =
-                    dot_start(min, a + r * RECORD, g);
-                UNROLL for (int i = g * (8 / groups); i < (g + 1) * (8 / groups); i++)
+                vi c[ST_DOT_ROWS][ST_DOT_NV], words[ST_DOT_ROWS][ST_DOT_NV];
+                UNROLL for (int at = 0; at < 8 / groups; at++)
                 {
+                    const int i = g * (8 / groups) + at;
                     vi w[ST_DOT_NV];
                     UNROLL for (int v = 0; v < ST_DOT_NV; v++) w[v] = vi_load(b + head + i * 128 + v * VL * 4);
                     UNROLL for (int r = 0; r < rows; r++)
                     {
                         const vi x = left_quad(a + r * RECORD, i);
-                        UNROLL for (int v = 0; v < ST_DOT_NV; v++) c[r][v] = dot4(c[r][v], w[v], x, wide);
+                        UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+                            dot_step(min, bits, at, 8 / groups, w[v], x, a + r * RECORD, g, &c[r][v], &words[r][v]);
                     }
                 }
                 UNROLL for (int v = 0; v < ST_DOT_NV; v++)
@@ -209,26 +229,25 @@ INL void dot_product(int groups, bool min, bool wide, int rows, const uint8_t *a
     }
 }
 
-#define EACH_FEW_2(X, A) X(A, 1) X(A, 2)
-#define EACH_FEW_4(X, A) EACH_FEW_2(X, A) X(A, 3) X(A, 4)
-#define EACH_ROW_4(X, A) X(A, 1) X(A, 2) X(A, 3) X(A, 4)
+/* Each function costs the compiler as much as a small file: there are as few as do. */
 #define EACH_ROW_2(X, A) X(A, 1) X(A, 2)
+#define EACH_ROW_4(X, A) EACH_ROW_2(X, A) X(A, 3) X(A, 4)
 #define EACH_ROW_6(X, A) EACH_ROW_4(X, A) X(A, 5) X(A, 6)
-#define EACH_FEW(X, A) ST_CAT(EACH_FEW, ST_DOT_FEW)(X, A)
 #define EACH_ROW(X, A) ST_CAT(EACH_ROW, ST_DOT_ROWS)(X, A)
+#define EACH_FEW(X, A) EACH_ROW_2(X, A)
 
 /* type, the kind of its expanded blocks */
-#define EACH_TYPE(X) \
-    X(Q8_0, wide)    \
-    X(Q4_0, plain)   \
-    X(Q4_1, min)     \
-    X(Q5_0, plain)   \
-    X(Q5_1, min)     \
-    X(IQ4_NL, wide)  \
-    X(Q2_K, min2)    \
-    X(Q3_K, plain2)  \
-    X(Q4_K, min)     \
-    X(Q5_K, min)     \
+#define EACH_TYPE(X)       \
+    X(Q8_0, ST_DOT_WIDE)   \
+    X(Q4_0, plain)         \
+    X(Q4_1, min)           \
+    X(Q5_0, plain)         \
+    X(Q5_1, min)           \
+    X(IQ4_NL, ST_DOT_WIDE) \
+    X(Q2_K, min2)          \
+    X(Q3_K, plain2)        \
+    X(Q4_K, min)           \
+    X(Q5_K, min)           \
     X(Q6_K, plain2)
 
 #define DIRECT(T, R)                                                                               \
@@ -247,16 +266,20 @@ EACH_TYPE(TYPE)
 #define PRODUCT(KIND, R)                                                                                     \
     static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first) \
     {                                                                                                        \
-        dot_product(KIND##_groups, KIND##_has_min, KIND##_is_wide, R, a, b, n_part, acc, first);             \
+        dot_product(KIND##_groups, KIND##_has_min, KIND##_bits, R, a, b, n_part, acc, first);                \
     }
-#define KIND(NAME, GROUPS, MIN, WIDE)                                                   \
-    enum { NAME##_groups = (GROUPS), NAME##_has_min = (MIN), NAME##_is_wide = (WIDE) }; \
+/* bits: of the widest type of the kind */
+#define KIND(NAME, GROUPS, MIN, BITS)                                                \
+    enum { NAME##_groups = (GROUPS), NAME##_has_min = (MIN), NAME##_bits = (BITS) }; \
     EACH_ROW(PRODUCT, NAME)
-KIND(plain, 1, 0, 0)
-KIND(wide, 1, 0, 1)
-KIND(min, 1, 1, 0)
-KIND(plain2, 2, 0, 0)
-KIND(min2, 2, 1, 0)
+KIND(plain, 1, 0, 5)
+#if !defined(ST_DOT_WIDE)
+#define ST_DOT_WIDE wide
+KIND(wide, 1, 0, 8)
+#endif
+KIND(min, 1, 1, 5)
+KIND(plain2, 2, 0, 6)
+KIND(min2, 2, 1, 2)
 
 void LEVEL(st_cpu_fill_dot)(st_cpu_kernels *k)
 {

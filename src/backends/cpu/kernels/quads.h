@@ -22,10 +22,20 @@ INL int type_zero(st_cpu_wtype t)
                                                         : 0;
 }
 
+INL int type_bits(st_cpu_wtype t)
+{
+    return t == ST_CPU_W_Q2_K                                               ? 2
+           : t == ST_CPU_W_Q3_K                                             ? 3
+           : t == ST_CPU_W_Q5_0 || t == ST_CPU_W_Q5_1 || t == ST_CPU_W_Q5_K ? 5
+           : t == ST_CPU_W_Q6_K                                             ? 6
+           : t == ST_CPU_W_Q8_0 || t == ST_CPU_W_IQ4_NL                     ? 8
+                                                                            : 4;
+}
+
 /* Quants need all 8 bits. */
 INL bool type_is_wide(st_cpu_wtype t)
 {
-    return t == ST_CPU_W_Q8_0 || t == ST_CPU_W_IQ4_NL;
+    return type_bits(t) == 8;
 }
 
 /* Groups of k with a scale of their own in a part. */

@@ -3,7 +3,6 @@
 #include "../vec_generic.h"
 
 #define ST_DOT_ROWS 4
-#define ST_DOT_FEW 2
 enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 0 };
 
 INL vi dot4(vi c, vi w, vi x, bool wide)
@@ -11,4 +10,5 @@ INL vi dot4(vi c, vi w, vi x, bool wide)
     return (vi)vdotq_s32((int32x4_t)c, (int8x16_t)(wide ? w ^ (int32_t)0x80808080 : w), (int8x16_t)x);
 }
 
+#include "../dot_none.h"
 #include "../dot_body.h"

@@ -3,7 +3,6 @@
 #include "../vec_generic.h"
 
 #define ST_DOT_ROWS 4
-#define ST_DOT_FEW 2
 enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 0 };
 
 INL vi dot4(vi c, vi w, vi x, bool wide)
@@ -14,4 +13,5 @@ INL vi dot4(vi c, vi w, vi x, bool wide)
     return c + (vi)vpaddq_s32(low, high);
 }
 
+#include "../dot_none.h"
 #include "../dot_body.h"

@@ -3,7 +3,7 @@
 #include "../vec_generic.h"
 
 #define ST_DOT_ROWS 2
-#define ST_DOT_FEW 2
+#define ST_DOT_WIDE plain
 enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 128 };
 
 INL vi dot4(vi c, vi w, vi x, bool wide)
@@ -16,4 +16,5 @@ INL vi dot4(vi c, vi w, vi x, bool wide)
     return c + (vi)(u >> 24) * ((vi)s >> 24);
 }
 
+#include "../dot_none.h"
 #include "../dot_body.h"

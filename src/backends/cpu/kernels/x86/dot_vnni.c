@@ -4,7 +4,7 @@
 #include "../vec_v4.h"
 
 #define ST_DOT_ROWS 6
-#define ST_DOT_FEW 4
+#define ST_DOT_WIDE plain
 enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 128 };
 
 INL vi dot4(vi c, vi w, vi x, bool wide)
@@ -14,4 +14,5 @@ INL vi dot4(vi c, vi w, vi x, bool wide)
     return c;
 }
 
+#include "../dot_none.h"
 #include "../dot_body.h"

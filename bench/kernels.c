@@ -1,6 +1,6 @@
-/* kernels.c: speed of the CPU's kernels on the shapes of Whisper's models, one thread, as fractions of what the machine does
+/* kernels.c: speed of the CPU's kernels on the shapes of Whisper's and small language models, one thread, as fractions of what the machine does
  * at most, measured in the same run. Products of many rows are compared with a loop of their own multiply-add instruction,
- * products of few rows with reading the same bytes. Medians; the machine should be quiet.
+ * products of few rows with reading the same bytes. A type with *i8 is multiplied as integers. Medians; the machine should be quiet.
  *
  *   bench_kernels [--level NAME|all] [--sizes tiny,base,...] [--quick] [--json]
  *
@@ -20,17 +20,22 @@
 static const struct {
     const char *name;
     st_cpu_wtype type;
-    int block, block_bytes, scales; /* as in files; `scales` halves at a block's start are f16 */
-} types[] = {
-    {"f32", ST_CPU_W_F32, 1, 4, 0},     {"f16", ST_CPU_W_F16, 1, 2, 1},     {"bf16", ST_CPU_W_BF16, 1, 2, 1},
-    {"i8", ST_CPU_W_I8, 1, 1, 0},       {"q8_0", ST_CPU_W_Q8_0, 32, 34, 1}, {"q5_1", ST_CPU_W_Q5_1, 32, 24, 2},
-    {"q5_0", ST_CPU_W_Q5_0, 32, 22, 1}, {"q4_1", ST_CPU_W_Q4_1, 32, 20, 2}, {"q4_0", ST_CPU_W_Q4_0, 32, 18, 1}};
+    int block, block_bytes, scales, at; /* as in files; `scales` halves at `at` of a block are f16 */
+} types[] = {{"f32", ST_CPU_W_F32, 1, 4, 0, 0},         {"f16", ST_CPU_W_F16, 1, 2, 1, 0},
+             {"bf16", ST_CPU_W_BF16, 1, 2, 1, 0},       {"i8", ST_CPU_W_I8, 1, 1, 0, 0},
+             {"q8_0", ST_CPU_W_Q8_0, 32, 34, 1, 0},     {"q5_1", ST_CPU_W_Q5_1, 32, 24, 2, 0},
+             {"q5_0", ST_CPU_W_Q5_0, 32, 22, 1, 0},     {"q4_1", ST_CPU_W_Q4_1, 32, 20, 2, 0},
+             {"q4_0", ST_CPU_W_Q4_0, 32, 18, 1, 0},     {"iq4_nl", ST_CPU_W_IQ4_NL, 32, 18, 1, 0},
+             {"q6_k", ST_CPU_W_Q6_K, 256, 210, 1, 208}, {"q5_k", ST_CPU_W_Q5_K, 256, 176, 2, 0},
+             {"q4_k", ST_CPU_W_Q4_K, 256, 144, 2, 0},   {"q3_k", ST_CPU_W_Q3_K, 256, 110, 1, 108},
+             {"q2_k", ST_CPU_W_Q2_K, 256, 84, 2, 80}};
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
 static const struct {
     const char *name;
     int d; /* state */
-} sizes[] = {{"tiny", 384}, {"base", 512}, {"small", 768}, {"medium", 1024}, {"large-v3", 1280}};
+} sizes[] = {{"tiny", 384},      {"base", 512},    {"small", 768}, {"medium", 1024},
+             {"large-v3", 1280}, {"smollm2", 576}, {"gemma3", 640}};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0], N_POS = 1500, N_VOCAB = 51865, HEAD = 64 };
 
 typedef struct setup {
@@ -78,7 +83,7 @@ static void say(const setup *s, const char *op, const char *type, const char *si
                    r->fraction);
         printf("}\n");
     } else {
-        printf("%-8s %-9s %-5s %-8s %-16s %8.1f %-6s %10.1f us", st_cpu_level_name(s->level), op, type, size, shape,
+        printf("%-8s %-9s %-9s %-8s %-16s %8.1f %-6s %10.1f us", st_cpu_level_name(s->level), op, type, size, shape,
                rate, unit, r->seconds * 1e6);
         if (isfinite(r->fraction))
             printf("  %3.0f %% of %.1f (%s)", 100 * r->fraction, r->ceiling, ceiling);
@@ -148,9 +153,9 @@ static double peak_rate(void *arg)
 }
 
 /* The numbers in which a product of many rows is computed. */
-static bench_number number_of(const st_cpu_kernels *k, st_cpu_wtype type)
+static bench_number number_of(const st_cpu_kernels *k, st_cpu_wtype type, bool int8)
 {
-    return type == ST_CPU_W_I8 ? BENCH_I8 : type == ST_CPU_W_BF16 && k->bf16.mr > 0 ? BENCH_BF16 : BENCH_F32;
+    return type == ST_CPU_W_I8 || int8 ? BENCH_I8 : type == ST_CPU_W_BF16 && k->bf16.mr > 0 ? BENCH_BF16 : BENCH_F32;
 }
 
 /* A file's row of small finite numbers. */
@@ -164,7 +169,7 @@ static void fill_row(int t, int64_t k, uint8_t *row, uint32_t *seed)
             memcpy(row + 4 * i, &(float){noise(seed)}, 4);
     if (types[t].type == ST_CPU_W_I8)
         memcpy(row, &(float){0.01f}, 4);
-    for (size_t b = 0; types[t].scales > 0 && b < n; b += (size_t)types[t].block_bytes)
+    for (size_t b = (size_t)types[t].at; types[t].scales > 0 && b < n; b += (size_t)types[t].block_bytes)
         for (int i = 0; i < types[t].scales; i++)
             row[b + 2 * (size_t)i + 1] = (row[b + 2 * (size_t)i + 1] & 0x80) | 0x2c;
 }
@@ -182,9 +187,11 @@ static bool ensure_memory(setup *s, size_t bytes)
     return s->memory != NULL;
 }
 
-static bool bench_product(setup *s, int t, const char *size, int64_t m, int64_t n, int64_t k)
+static bool bench_product(setup *s, int t, bool int8, const char *size, int64_t m, int64_t n, int64_t k)
 {
     const st_cpu_wtype type = types[t].type;
+    if (k % types[t].block != 0)
+        return true;
     const bool few = m <= 40;
     const size_t bytes = st_cpu_packed_bytes(type, n, k);
     const size_t copies = !few || bytes > s->cold ? 1 : s->cold / bytes;
@@ -205,27 +212,28 @@ static bool bench_product(setup *s, int t, const char *size, int64_t m, int64_t 
             memcpy(s->memory + c * bytes, s->memory, bytes);
         product p = {.k = &s->k,
                      .left = {.x = x, .n1 = m, .n2 = 1, .stride1 = (ptrdiff_t)k},
-                     .right = {.type = type, .n = n, .k = k, .bf16 = true},
+                     .right = {.type = type, .n = n, .k = k, .bf16 = true, .int8 = int8},
                      .e = {.out = y, .out_stride = (ptrdiff_t)n, .bias = bias},
                      .m = m,
                      .scratch = scratch,
                      .weights = s->memory,
                      .copy_bytes = bytes,
                      .copies = copies};
-        char shape[48];
+        char shape[48], name[16];
         snprintf(shape, sizeof shape, "%dx%dx%d", (int)m, (int)n, (int)k);
+        snprintf(name, sizeof name, "%s%s", types[t].name, int8 ? "*i8" : "");
         const double macs = (double)m * (double)n * (double)k;
-        bench_probe probe = bench_probe_of(&s->k, number_of(&s->k, type));
+        bench_probe probe = bench_probe_of(&s->k, number_of(&s->k, type, int8));
         reading reads = {s->level, s->memory, bytes, copies, 0};
         if (few) {
             const bench_result r =
                 bench_measure(run_product, &p, (double)bytes, read_rate, &reads, samples(s), least(s));
             const bench_result shown = {r.seconds, r.fraction, r.ceiling * 1e-9};
-            say(s, "skinny", types[t].name, size, shape, (double)bytes / r.seconds * 1e-9, "GB/s", &shown, "read");
+            say(s, "skinny", name, size, shape, (double)bytes / r.seconds * 1e-9, "GB/s", &shown, "read");
         } else {
             const bench_result r = bench_measure(run_product, &p, macs, peak_rate, &probe, samples(s), least(s));
             const bench_result shown = {r.seconds, r.fraction, r.ceiling * 1e-9};
-            say(s, "gemm", types[t].name, size, shape, macs / r.seconds * 1e-9, "GMAC/s", &shown, probe.name);
+            say(s, "gemm", name, size, shape, macs / r.seconds * 1e-9, "GMAC/s", &shown, probe.name);
         }
     }
     st_free_pages(x, (size_t)(m * k) * 4);
@@ -236,6 +244,19 @@ static bool bench_product(setup *s, int t, const char *size, int64_t m, int64_t 
     return ok;
 }
 
+static bool bench_type(setup *s, int t, bool int8, const char *size, int d)
+{
+    const int m = s->quick ? 130 : N_POS;
+    bool ok = bench_product(s, t, int8, size, m, d, d) && bench_product(s, t, int8, size, m, 4 * d, d) &&
+              bench_product(s, t, int8, size, m, d, 4 * d);
+    static const int few[] = {1, 5, 40};
+    for (int f = 0; ok && f < 3; f++)
+        ok = bench_product(s, t, int8, size, few[f], 4 * d, d);
+    for (int f = 0; ok && f < 2 && !s->quick; f++)
+        ok = bench_product(s, t, int8, size, few[f], N_VOCAB, d);
+    return ok;
+}
+
 static bool bench_products(setup *s)
 {
     bool ok = true;
@@ -243,16 +264,9 @@ static bool bench_products(setup *s)
         if (!wanted(s, sizes[z].name))
             continue;
         const int d = sizes[z].d;
-        for (int t = 0; ok && t < N_TYPES; t++) {
-            const int m = s->quick ? 130 : N_POS;
-            ok = bench_product(s, t, sizes[z].name, m, d, d) && bench_product(s, t, sizes[z].name, m, 4 * d, d) &&
-                 bench_product(s, t, sizes[z].name, m, d, 4 * d);
-            static const int few[] = {1, 5, 40};
-            for (int f = 0; ok && f < 3; f++)
-                ok = bench_product(s, t, sizes[z].name, few[f], 4 * d, d);
-            for (int f = 0; ok && f < 2 && !s->quick; f++)
-                ok = bench_product(s, t, sizes[z].name, few[f], N_VOCAB, d);
-        }
+        for (int t = 0; ok && t < N_TYPES; t++)
+            for (int int8 = 0; ok && int8 <= (types[t].block > 1); int8++)
+                ok = bench_type(s, t, int8 != 0, sizes[z].name, d);
     }
     return ok;
 }

@@ -94,7 +94,20 @@ static void close_to(const char *what, int64_t i, double got, double want, doubl
 
 /* ---- linear over stored weights of every type, uploaded in pieces, and over plain ones ---- */
 
-static void check_linear(sotto_backend *b, sotto_dtype type, bool matrix, int64_t m, int64_t n, int64_t k)
+/* What a left side is in products of integers: each 32 elements as multiples of their largest magnitude / 127. */
+static void round_left(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 32) {
+        float most = 0;
+        for (int j = 0; j < 32; j++)
+            most = fmaxf(most, fabsf(x[i + j]));
+        for (int j = 0; j < 32; j++)
+            x[i + j] = rintf(x[i + j] * (127.0f / most)) * (most / 127.0f);
+    }
+}
+
+static void check_linear(sotto_backend *b, sotto_compute compute, sotto_dtype type, bool matrix, int64_t m, int64_t n,
+                         int64_t k)
 {
     sotto_error err;
     sotto_store *store;
@@ -120,6 +133,7 @@ static void check_linear(sotto_backend *b, sotto_dtype type, bool matrix, int64_
 
     run r;
     begin(&r, b);
+    sotto_graph_set_compute(r.g, compute);
     sotto_tensor *tx = input(&r, "x", SOTTO_F32, k, m, 1), *tr = input(&r, "r", SOTTO_F32, n, m, 1);
     const int32_t rows[] = {(int32_t)n - 1, -1, 0, (int32_t)n};
     sotto_tensor *list = input(&r, "rows", SOTTO_I32, 4, 1, 1);
@@ -132,6 +146,8 @@ static void check_linear(sotto_backend *b, sotto_dtype type, bool matrix, int64_
     set(&r, tr, res, (size_t)(m * n) * 4);
     set(&r, list, rows, sizeof rows);
     float *out = result(&r, y);
+    if (compute == SOTTO_COMPUTE_INT8 && matrix)
+        round_left(x, m * k);
     for (int64_t i = 0; i < m * n; i++) {
         double s = bf[i % n];
         for (int64_t j = 0; j < k; j++)
@@ -154,17 +170,23 @@ static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx"
 static void test_linear(void **state)
 {
     (void)state;
-    static const sotto_dtype types[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q8_0,
-                                        SOTTO_Q5_1, SOTTO_Q5_0, SOTTO_Q4_1, SOTTO_Q4_0};
+    static const sotto_dtype types[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q8_0,   SOTTO_Q5_1,
+                                        SOTTO_Q5_0, SOTTO_Q4_1, SOTTO_Q4_0, SOTTO_IQ4_NL, SOTTO_Q6_K,
+                                        SOTTO_Q5_K, SOTTO_Q4_K, SOTTO_Q3_K, SOTTO_Q2_K};
     static const int64_t rows[] = {1, 5, 9, 121, 300};
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         sotto_backend *b;
         const sotto_backend_options o = {.device = "cpu", .n_threads = 3, .cpu_level = levels[l]};
         if (sotto_backend_open(&o, &b, NULL) != SOTTO_OK)
             continue;
-        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
-            for (size_t m = 0; m < sizeof rows / sizeof rows[0]; m++)
-                check_linear(b, types[t], m % 2 == 0 || t % 2 == 0, rows[m], 77, 96);
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+            const int64_t k = sotto_dtype_block(types[t]) == 256 ? 256 : 96;
+            for (size_t m = 0; m < sizeof rows / sizeof rows[0] && sotto_dtype_can_pack(types[t]); m++) {
+                check_linear(b, SOTTO_COMPUTE_F32, types[t], m % 2 == 0 || t % 2 == 0, rows[m], 77, k);
+                if (sotto_dtype_block(types[t]) > 1)
+                    check_linear(b, SOTTO_COMPUTE_INT8, types[t], true, rows[m], 77, k);
+            }
+        }
         sotto_backend_free(b);
     }
 }

@@ -54,5 +54,7 @@ sotto_status st_llama_check_seq(const sotto_llama_session *s, int32_t seq, const
 sotto_status st_llama_plan_for(sotto_llama_session *s, int n_rows, int n_want, st_llama_plan **out, sotto_error *err);
 /* Brings the devices' lists of cells up to date. Any plan of the session will do. */
 sotto_status st_llama_send_lists(sotto_llama_session *s, sotto_plan *plan, sotto_error *err);
+/* A state into a sequence that is empty; after a failure something may be in it. */
+sotto_status st_llama_state_take(sotto_llama_session *s, int32_t seq, const void *data, size_t size, sotto_error *err);
 
 #endif

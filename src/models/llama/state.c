@@ -227,24 +227,23 @@ static sotto_status take_tokens(sotto_llama_session *s, int32_t seq, int32_t n, 
     return SOTTO_OK;
 }
 
-static sotto_status take_all(sotto_llama_session *s, int32_t seq, const st_file_map *map, sotto_error *err)
+sotto_status st_llama_state_take(sotto_llama_session *s, int32_t seq, const void *data, size_t size, sotto_error *err)
 {
-    st_bytes b = st_bytes_over(map->data, map->size);
+    st_bytes b = st_bytes_over(data, size);
     const void *head = st_bytes_take(&b, sizeof magic);
     if (!head || memcmp(head, magic, sizeof magic) != 0)
         return st_fail(err, SOTTO_E_FORMAT, "no state of a sequence: it does not begin with \"SOTTOSEQ\"");
     const header h = read_header(&b);
     if (b.failed)
-        return st_fail(err, SOTTO_E_FORMAT, "a state of %zu bytes, expected at least %d", map->size,
-                       HEADER_SIZE + CRC_SIZE);
+        return st_fail(err, SOTTO_E_FORMAT, "a state of %zu bytes, expected at least %d", size, HEADER_SIZE + CRC_SIZE);
     ST_TRY(check_header(s, &h, err));
     size_t want;
-    if (!size_of(s, &h, &want) || want != map->size)
-        return st_fail(err, SOTTO_E_FORMAT, "a state of %zu bytes, which are not those of its %llu tokens", map->size,
+    if (!size_of(s, &h, &want) || want != size)
+        return st_fail(err, SOTTO_E_FORMAT, "a state of %zu bytes, which are not those of its %llu tokens", size,
                        (unsigned long long)h.n_tokens);
-    st_bytes end = st_bytes_over(map->data, map->size);
-    st_bytes_seek(&end, map->size - CRC_SIZE);
-    const uint32_t kept = st_bytes_u32(&end), found = (uint32_t)crc32_z(0, map->data, map->size - CRC_SIZE);
+    st_bytes end = st_bytes_over(data, size);
+    st_bytes_seek(&end, size - CRC_SIZE);
+    const uint32_t kept = st_bytes_u32(&end), found = (uint32_t)crc32_z(0, data, size - CRC_SIZE);
     if (kept != found)
         return st_fail(err, SOTTO_E_FORMAT, "a damaged state: its checksum is %08x, expected %08x", (unsigned)found,
                        (unsigned)kept);
@@ -267,7 +266,7 @@ sotto_status sotto_llama_state_load(sotto_llama_session *session, int32_t seq, c
     st_cells_truncate(&session->cells, seq, 0);
     st_file_map map;
     ST_TRY(st_file_map_open(path, &map, err));
-    const sotto_status status = take_all(session, seq, &map, err);
+    const sotto_status status = st_llama_state_take(session, seq, map.data, map.size, err);
     st_file_map_close(&map);
     if (status == SOTTO_OK)
         return SOTTO_OK;

@@ -217,9 +217,9 @@ static void a_failure_leaves_sequences_as_they_were(void **state)
 {
     (void)state;
     NEEDS_MODEL();
-    int32_t a[24];
+    int32_t a[41];
     float want[LLAMA_VOCAB];
-    text(a, 24, 0);
+    text(a, 41, 0);
     sotto_llama_session *s = llama_session(model, 40, 8, 2);
     sotto_error err = {0};
     assert_int_equal(append(s, 0, a, 10), SOTTO_OK);

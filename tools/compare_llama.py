@@ -192,7 +192,8 @@ def perplexity(args, model):
         with open(path, "w", encoding="utf-8") as f:
             f.write(public_text(args) + "\n")
         o = sotto(args, "perplexity", "-m", model, "-f", path, "--json", "-q", "-t", str(args.threads), *(["--compute", args.compute] if args.compute else []))
-        r = subprocess.run([os.path.join(args.llama, "llama-perplexity"), "-m", model, "-f", path, "-c", "512", "-t", str(args.threads), "-ngl", "0"],
+        r = subprocess.run([os.path.join(args.llama, "llama-perplexity"), "-m", model, "-f", path, "-c", "512", "-t", str(args.threads), "-ngl", "0",
+                            "--no-repack"],  # its kernels for AMX crash on some of these files
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         found = re.search(r"PPL = ([0-9.]+) \+/- ([0-9.]+)", r.stdout.decode("utf-8", "replace"))
         if not found:

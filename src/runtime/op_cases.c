@@ -72,7 +72,7 @@ static sotto_tensor *cache_attention(const builder *b)
         return NULL;
     cells = heads(b, cells);
     sotto_tensor *base = sotto_view_slice(b->g, b->rows, 0, 0, ROWS);
-    return sotto_cache_attention(b->g, heads(b, b->x), cells, cells, NULL, base, b->rows, 0.2f, 0);
+    return sotto_cache_attention(b->g, heads(b, b->x), cells, cells, NULL, base, b->rows, 0.2f, 5);
 }
 
 static sotto_tensor *get_rows(const builder *b)
@@ -140,7 +140,7 @@ UNARY(argmax)
 
 static sotto_tensor *rope(const builder *b)
 {
-    return sotto_rope(b->g, heads(b, b->x), b->rows, NULL, SOTTO_ROPE_HALVES, HEAD, 10000, 1, 1);
+    return sotto_rope(b->g, heads(b, b->x), b->rows, NULL, SOTTO_ROPE_HALVES, HEAD, 10000, 1, 1.25f);
 }
 
 static sotto_tensor *top_k(const builder *b)

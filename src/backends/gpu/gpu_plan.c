@@ -22,6 +22,7 @@ static const st_gpu_op *const ops[ST_OP_COUNT] = {
     [ST_OP_CONCAT] = &st_gpu_op_concat,
     [ST_OP_ADD] = &st_gpu_op_add,
     [ST_OP_MUL] = &st_gpu_op_mul,
+    [ST_OP_GLU] = &st_gpu_op_glu,
     [ST_OP_SCALE] = &st_gpu_op_scale,
     [ST_OP_GELU] = &st_gpu_op_gelu,
     [ST_OP_SILU] = &st_gpu_op_silu,

@@ -105,9 +105,9 @@ static bool supports_cache(const sotto_tensor *node)
 {
     const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
     const size_t element = sotto_dtype_bytes(k->dtype);
-    return node->params.i[0] == 0 && sotto_dtype_block(k->dtype) == 1 && st_tensor_is_contiguous(node) &&
-           f32_heads(q) && q->dim[0] <= CACHE_MOST_D && q->dim[0] % 8 == 0 && k->stride[0] == element &&
-           v->stride[0] == element && eights_begin(q) && eights_begin(k) && eights_begin(v);
+    return sotto_dtype_block(k->dtype) == 1 && st_tensor_is_contiguous(node) && f32_heads(q) &&
+           q->dim[0] <= CACHE_MOST_D && q->dim[0] % 8 == 0 && k->stride[0] == element && v->stride[0] == element &&
+           eights_begin(q) && eights_begin(k) && eights_begin(v);
 }
 
 /* Parts that the keys of a row are cut into, so that few rows keep the whole device at work. */
@@ -147,9 +147,10 @@ static sotto_status emit_cache(st_gpu_builder *b, const sotto_tensor *node, sott
                         .has_index = list != NULL,
                         .n_list = list ? index.dim[1] : 1,
                         .max_kv = list ? index.dim[0] : 0,
+                        .window = node->params.i[0],
                         .scale = node->params.f[0]};
     const bool narrow = eights(&k, SOTTO_F16) && eights(&v, SOTTO_F16) && eights(&q, q.dtype);
-    if (narrow && p.n_row >= MANY_ROWS && has_units(b, node, p.d) && p.h <= MOST_GRID) {
+    if (narrow && p.window == 0 && p.n_row >= MANY_ROWS && has_units(b, node, p.d) && p.h <= MOST_GRID) {
         ST_TRY(halve_some(b, (st_gpu_operand *const[]){&q}, 1, err));
         p.q_row = q.stride[2];
         p.q_head = q.stride[1];

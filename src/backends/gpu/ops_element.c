@@ -9,7 +9,7 @@ enum { ITEMS = 256 };
 
 /* The numbers of element.krn */
 typedef enum unary_op { COPY, SCALE, GELU, SILU, RELU, SIGMOID, TANH, SQRT, LOG10, HALF } unary_op;
-typedef enum binary_op { ADD, MUL } binary_op;
+typedef enum binary_op { ADD, MUL, GLU } binary_op;
 
 /* A shape and the strides of what is walked over it, with as few dimensions as do: those of one element are left out, and
  * neighbours that lie one after another everywhere are one. */
@@ -109,7 +109,11 @@ static sotto_status emit_binary(st_gpu_builder *b, const sotto_tensor *node, bin
     const st_gpu_operand u = st_gpu_operand_of(b, node->src[0]), v = st_gpu_operand_of(b, node->src[1]),
                          y = st_gpu_operand_of(b, node);
     const walk w = walk_of(&y, (const st_gpu_operand *[]){&u, &v, &y}, 3);
-    struct binary_p p = {.n = w.n, .a_type = (int)u.dtype, .b_type = (int)v.dtype, .y_type = (int)y.dtype, .op = (int)op};
+    struct binary_p p = {.n = w.n,
+                         .a_type = (int)u.dtype,
+                         .b_type = (int)v.dtype,
+                         .y_type = (int)y.dtype,
+                         .op = (int)op + (op == GLU ? node->params.act : 0)};
     memcpy(p.dim, w.dim, sizeof p.dim);
     memcpy(p.a_stride, w.stride[0], sizeof p.a_stride);
     memcpy(p.b_stride, w.stride[1], sizeof p.b_stride);
@@ -135,6 +139,7 @@ static bool always(const sotto_tensor *node)
 /* All but copies may be computed in place, where both sides must have elements of one size: they stay f32. */
 ELEMENT(add, emit_binary, ADD, 0, false)
 ELEMENT(mul, emit_binary, MUL, 0, false)
+ELEMENT(glu, emit_binary, GLU, 0, false)
 ELEMENT(scale, emit_unary, SCALE, 0, false)
 ELEMENT(gelu, emit_unary, GELU, 0, false)
 ELEMENT(silu, emit_unary, SILU, 0, false)

@@ -100,11 +100,6 @@ static sotto_status emit_top_k(st_gpu_builder *b, const sotto_tensor *node, sott
     return st_gpu_emit(b, ST_GPU_top_k, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
 }
 
-static bool supports_rope(const sotto_tensor *node)
-{
-    return node->params.f[2] == 1;
-}
-
 static sotto_status emit_rope(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
     const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), positions = st_gpu_operand_of(b, node->src[1]),
@@ -119,7 +114,8 @@ static sotto_status emit_rope(st_gpu_builder *b, const sotto_tensor *node, sotto
                        .all_positions = positions.dim[1] > 1,
                        .x_type = (int)x.dtype,
                        .y_type = (int)y.dtype,
-                       .turns = (float)(node->params.f[1] / 6.283185307179586)};
+                       .turns = (float)(node->params.f[1] / 6.283185307179586),
+                       .magnitude = node->params.f[2]};
     memcpy(p.x_stride, x.stride, sizeof p.x_stride);
     memcpy(p.y_stride, y.stride, sizeof p.y_stride);
     /* ten bits of the step stay exact times the number of a pair */
@@ -136,5 +132,5 @@ const st_gpu_op st_gpu_op_rms_norm = {always, emit_rms_norm, 0, true};
 const st_gpu_op st_gpu_op_softmax = {always, emit_softmax, 1, true};
 const st_gpu_op st_gpu_op_argmax = {always, emit_argmax, 0, false};
 const st_gpu_op st_gpu_op_top_k = {always, emit_top_k, 0, false};
-const st_gpu_op st_gpu_op_rope = {supports_rope, emit_rope, 1, true};
+const st_gpu_op st_gpu_op_rope = {always, emit_rope, 1, true};
 const st_gpu_op st_gpu_op_power = {always, emit_power, 0, false};

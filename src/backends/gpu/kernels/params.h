@@ -45,6 +45,7 @@ struct rope_p {
     float step,
         step_rest; /* of log2 of the frequency from pair to pair; their sum, `step` short enough to be multiplied exactly */
     float turns; /* a position's turns of pair 0 */
+    float magnitude;
 };
 
 /* Windows over images x [b, h, w, c]; y [b, h_out, w_out, ..]. [0] is along w, [1] along h. */
@@ -103,5 +104,6 @@ struct cache_p {
     int y_type, y_row;
     int has_index, n_list, max_kv;
     int n_split;
+    int window; /* keys that a row sees at most, the last ones; 0: all */
     float scale;
 };

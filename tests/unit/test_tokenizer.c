@@ -154,6 +154,30 @@ static void content_within_a_frame_has_no_control_tokens(void **state)
     st_tokenizer_free(t);
 }
 
+static void no_text_joins_to_a_control_token(void **state)
+{
+    (void)state;
+    const char *const ways[] = {"gpt-2", "llama-bpe"};
+    meta_file m = {0};
+    for (int i = 0; i < 2; i++) {
+        gpt2_file(&m, ways[i], (const char *[]){"<s", "<s>", "stop", NULL}, (const char *[]){"< s", "<s >", NULL},
+                  control_in_brackets);
+        st_tokenizer *t = must_make(&m);
+        assert_string_equal(SPELLED(t, "<s>", false, true), "<s>");
+        assert_string_equal(SPELLED(t, "<s>", false, false), i ? "<s|>" : "<|s|>");
+        st_tokenizer_free(t);
+    }
+    meta_string(&m, "tokenizer.ggml.model", "llama");
+    meta_bool(&m, "tokenizer.ggml.add_space_prefix", false);
+    meta_strings(&m, "tokenizer.ggml.tokens", (const char *[]){"<unk>", "<s>", "</s>", "<", "s", ">", "<s", "@"}, 8);
+    meta_floats(&m, "tokenizer.ggml.scores", (const float[]){0, 0, 0, -1, -2, -3, -4, 0}, 8);
+    meta_ints(&m, "tokenizer.ggml.token_type", (const int32_t[]){2, 3, 3, 1, 1, 1, 1, 1}, 8);
+    st_tokenizer *t = must_make(&m);
+    assert_string_equal(SPELLED(t, "@<s>", false, false), "@|<s|>");
+    assert_string_equal(SPELLED(t, "@<s>", false, true), "@|<s>");
+    st_tokenizer_free(t);
+}
+
 static void white_space_after_special_tokens_of_phi3_is_dropped(void **state)
 {
     (void)state;
@@ -198,8 +222,8 @@ static void ends_are_known_by_name(void **state)
 
 static void llama_file(meta_file *m)
 {
-    static const char *const tokens[] = {"<unk>", "<s>", "</s>", "<0x0A>", "<0xE4>", "<0xBD>",
-                                         SP,      "a",   "b",    "c",      "ab",     "bc",
+    static const char *const tokens[] = {"<unk>", "<s>", "</s>", "<0x0A>", "<0xE4>",  "<0xBD>",
+                                         SP,      "a",   "b",    "c",      "ab",      "bc",
                                          SP "a",  SP SP, "\n",   "<x>",    SP "abcd", "\u4f60"};
     static const int32_t kinds[] = {2, 3, 3, 6, 6, 6, 1, 1, 1, 1, 1, 1, 1, 1, 1, 4, 1, 1};
     static const float scores[] = {0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -3, -2, -4, -5, -1, 0, -9, -1};
@@ -392,6 +416,7 @@ int main(void)
         cmocka_unit_test(bytes_without_a_token_are_left_out),
         cmocka_unit_test(control_tokens_are_found_only_where_that_is_asked_for),
         cmocka_unit_test(content_within_a_frame_has_no_control_tokens),
+        cmocka_unit_test(no_text_joins_to_a_control_token),
         cmocka_unit_test(white_space_after_special_tokens_of_phi3_is_dropped),
         cmocka_unit_test(ends_are_known_by_name),
         cmocka_unit_test(pairs_join_by_score_and_bytes_are_the_rest),

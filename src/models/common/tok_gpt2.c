@@ -43,10 +43,11 @@ static bool join(const void *user, const char *bytes, size_t n, int32_t left, in
     (void)n;
     if (left < 0 || right < 0)
         return false;
-    const merge_slot *slot = slot_of(user, left, right);
+    const st_tokenizer *t = user;
+    const merge_slot *slot = slot_of(t->data, left, right);
     *rank = slot->rank;
     *id = slot->id;
-    return slot->id >= 0;
+    return slot->id >= 0 && !(t->flags[slot->id] & ST_TOK_APART);
 }
 
 /* A join is "left right"; the space between them is not the first byte, which may be one itself. Joins of or to what is no
@@ -174,7 +175,8 @@ static int32_t find_word(const st_tokenizer *t, st_tok_scratch *s, const char *w
     size_t length = 0;
     for (size_t i = 0; i < n; i++)
         length += st_utf8_put(st_byte_to_code((uint8_t)word[i]), s->spelled + length);
-    return st_tok_table_find(&t->spelling, s->spelled, length);
+    const int32_t id = st_tok_table_find(&t->spelling, s->spelled, length);
+    return id >= 0 && t->flags[id] & ST_TOK_APART ? -1 : id;
 }
 
 static bool encode_word(const st_tokenizer *t, st_tok_scratch *s, const char *word, size_t n, const st_id_list *out)
@@ -191,7 +193,7 @@ static bool encode_word(const st_tokenizer *t, st_tok_scratch *s, const char *wo
     st_merge_part *parts = s->merge.parts;
     for (int32_t i = 0; i < (int32_t)n; i++)
         parts[i] = (st_merge_part){d->byte[(uint8_t)word[i]], 1, i - 1, i + 1 < (int32_t)n ? i + 1 : -1};
-    if (!st_merge_run(&s->merge, &(st_merge_rule){join, d}, word))
+    if (!st_merge_run(&s->merge, &(st_merge_rule){join, t}, word))
         return false;
     for (int32_t i = 0; i >= 0; i = parts[i].next)
         if (parts[i].id >= 0 && !st_id_add(out, parts[i].id))

@@ -25,7 +25,7 @@ static bool join(const void *user, const char *bytes, size_t n, int32_t left, in
     (void)left;
     (void)right;
     *id = st_tok_table_find(&t->spelling, bytes, n);
-    if (*id < 0)
+    if (*id < 0 || t->flags[*id] & (ST_TOK_APART | ST_TOK_BYTE))
         return false;
     *rank = rank_of(t->score[*id]);
     return true;
@@ -69,8 +69,10 @@ static bool encode_escaped(const st_tokenizer *t, st_merge *m, const char *text,
         if (length > n - i)
             length = n - i;
         const int32_t next = i + length < n ? (int32_t)(i + length) : -1;
-        m->parts[i] =
-            (st_merge_part){st_tok_table_find(&t->spelling, text + i, length), (int32_t)length, previous, next};
+        int32_t id = st_tok_table_find(&t->spelling, text + i, length);
+        if (id >= 0 && t->flags[id] & ST_TOK_APART)
+            id = -1;
+        m->parts[i] = (st_merge_part){id, (int32_t)length, previous, next};
         previous = (int32_t)i;
         i += length;
     }

@@ -23,6 +23,7 @@ enum {
     ST_TOK_STRIP_LEFT = 64, /* white space before it is dropped */
     ST_TOK_STRIP_RIGHT = 128,
     ST_TOK_ENDS = 256,
+    ST_TOK_APART = 512, /* no text gives it, whatever its letters join to: control tokens of the file */
     ST_TOK_HIDDEN = ST_TOK_CONTROL | ST_TOK_UNKNOWN /* not found in texts that are not trusted, not shown */
 };
 

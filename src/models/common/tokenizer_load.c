@@ -144,8 +144,13 @@ static sotto_status read_scores(st_tokenizer *t, const sotto_model_file *file, s
 static sotto_status read_flags(st_tokenizer *t, const sotto_model_file *file, sotto_error *err)
 {
     /* by the number in the file; another number is nothing at all */
-    static const uint16_t meaning[] = {0,           ST_TOK_NORMAL, ST_TOK_UNKNOWN, ST_TOK_CONTROL,
-                                       ST_TOK_USER, ST_TOK_UNUSED, ST_TOK_BYTE};
+    static const uint16_t meaning[] = {0,
+                                       ST_TOK_NORMAL,
+                                       ST_TOK_UNKNOWN | ST_TOK_APART,
+                                       ST_TOK_CONTROL | ST_TOK_APART,
+                                       ST_TOK_USER,
+                                       ST_TOK_UNUSED,
+                                       ST_TOK_BYTE};
     const int32_t n = t->spelling.n;
     const int64_t *kinds = NULL;
     int64_t count;

@@ -152,6 +152,36 @@ static void released_pages_read_the_same(void **state)
     free(data);
 }
 
+/* A copy outlives the file and is not released; locking works or is refused, and changes nothing either way. */
+static void copies_and_locks(void **state)
+{
+    const folder *const f = *state;
+    st_file_map copy, map;
+    sotto_error err = {0};
+    put(in(f, "a"), "content", 7);
+    assert_int_equal(st_file_map_read(in(f, "a"), &copy, NULL), SOTTO_OK);
+    assert_int_equal(st_file_map_open(in(f, "a"), &map, NULL), SOTTO_OK);
+    const st_file_map *const both[] = {&copy, &map};
+    for (int i = 0; i < 2; i++) {
+        if (st_file_map_lock(both[i], "a", &err) != SOTTO_OK)
+            assert_non_null(strstr(err.text, "a: cannot keep 7 bytes in memory"));
+        st_file_map_release(both[i], 0, SIZE_MAX);
+        assert_memory_equal(both[i]->data, "content", 7);
+    }
+    st_file_map_close(&map);
+    put(in(f, "a"), "other", 5);
+    assert_int_equal(copy.size, 7);
+    assert_memory_equal(copy.data, "content", 7);
+    st_file_map_close(&copy);
+    st_file_map_close(&copy);
+    put(in(f, "empty"), "", 0);
+    assert_int_equal(st_file_map_read(in(f, "empty"), &copy, NULL), SOTTO_OK);
+    assert_null(copy.data);
+    assert_int_equal(st_file_map_lock(&copy, "empty", NULL), SOTTO_OK);
+    assert_int_equal(st_file_map_read(in(f, "missing"), &copy, NULL), SOTTO_E_NOT_FOUND);
+    assert_int_equal(st_file_map_read(f->path, &copy, NULL), SOTTO_E_IO);
+}
+
 static void kinds_and_joined_paths(void **state)
 {
     const folder *const f = *state;
@@ -327,6 +357,7 @@ int main(void)
         IN_FOLDER(maps_what_was_written),
         IN_FOLDER(names_what_is_wrong),
         IN_FOLDER(released_pages_read_the_same),
+        IN_FOLDER(copies_and_locks),
         IN_FOLDER(kinds_and_joined_paths),
         IN_FOLDER(a_file_appears_only_when_complete),
         IN_FOLDER(discarding_leaves_the_old_file),

@@ -132,6 +132,85 @@ static void models_are_converted_or_not(void **state)
     remove_folder(folder);
 }
 
+/* ---- GGUF: parts, importance, language models ---- */
+
+static blob gguf_head(uint64_t tensors, uint64_t keys)
+{
+    blob b = {0};
+    blob_bytes(&b, "GGUF", 4);
+    blob_number(&b, 3, 4);
+    blob_number(&b, tensors, 8);
+    blob_number(&b, keys, 8);
+    return b;
+}
+
+static void parts_open_or_not(void **state)
+{
+    (void)state;
+    char *folder = make_folder();
+    for (int i = 0; i < 2; i++) {
+        char name[32];
+        blob b = gguf_head(0, 2);
+        blob_text(&b, "split.no", 8);
+        blob_number(&b, 2, 4);
+        blob_number(&b, (uint64_t)i, 2);
+        blob_text(&b, "split.count", 8);
+        blob_number(&b, 2, 4);
+        blob_number(&b, 2, 2);
+        snprintf(name, sizeof name, "m-0000%d-of-00002.gguf", i + 1);
+        write_blob(folder, name, &b);
+        blob_free(&b);
+    }
+    char *first = strdup(in_folder(folder, "m-00001-of-00002.gguf"));
+    assert_true(alloc_fail_sweep(open_path, first) > 5);
+    free(first);
+    remove_folder(folder);
+}
+
+static sotto_status use_importance(void *user)
+{
+    const char *const path = user;
+    sotto_imatrix *m, *again = NULL;
+    sotto_error err = {0};
+    const float squares[3] = {1, 2, 3};
+    sotto_status status = sotto_imatrix_create(&m, &err);
+    if (status == SOTTO_OK)
+        status = sotto_imatrix_add(m, "b", 3, squares, 1, &err);
+    if (status == SOTTO_OK)
+        status = sotto_imatrix_describe(m, "text", 1, 1, &err);
+    if (status == SOTTO_OK)
+        status = sotto_imatrix_save(m, path, &err);
+    if (status == SOTTO_OK)
+        status = sotto_imatrix_load(path, &again, &err);
+    if (status != SOTTO_OK && (again || err.code != status || !err.text[0]))
+        status = SOTTO_E_INTERNAL;
+    sotto_imatrix_free(again);
+    sotto_imatrix_free(m);
+    return status;
+}
+
+static void importance_is_kept_or_not(void **state)
+{
+    (void)state;
+    char *folder = make_folder();
+    char *path = strdup(in_folder(folder, "m.gguf"));
+    assert_true(alloc_fail_sweep(use_importance, path) > 10);
+    free(path);
+    remove_folder(folder);
+}
+
+static void language_models_are_converted_or_not(void **state)
+{
+    (void)state;
+    char *folder = make_folder();
+    copy_file(CORPUS "gguf/language", folder, "source");
+    sotto_model_file *source = must_open(in_folder(folder, "source"));
+    conversion c = {source, folder, NULL, "q4_0"};
+    assert_true(alloc_fail_sweep(convert, &c) > 3);
+    sotto_model_file_free(source);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +218,9 @@ int main(void)
         cmocka_unit_test(shards_open_or_not),
         cmocka_unit_test(bytes_open_or_not),
         cmocka_unit_test(models_are_converted_or_not),
+        cmocka_unit_test(parts_open_or_not),
+        cmocka_unit_test(importance_is_kept_or_not),
+        cmocka_unit_test(language_models_are_converted_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

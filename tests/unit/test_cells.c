@@ -115,6 +115,78 @@ static void random_beams_match_a_model_by_value(void **state)
     st_cells_free(&c);
 }
 
+static void what_changed_is_told_once(void **state)
+{
+    (void)state;
+    st_cells c;
+    int32_t from, to;
+    assert_true(st_cells_init(&c, SEQ, CTX, 0, CELLS, 1));
+    for (int i = 0; i < 5; i++)
+        (void)st_cells_put(&c, 1, i);
+    st_cells_changed(&c, 1, &from, &to);
+    assert_true(from == 0 && to == 5);
+    st_cells_told(&c, 1);
+    (void)st_cells_put(&c, 1, 5);
+    st_cells_changed(&c, 1, &from, &to);
+    assert_true(from == 5 && to == 6);
+    st_cells_told(&c, 1);
+    st_cells_truncate(&c, 1, 3);
+    st_cells_changed(&c, 1, &from, &to);
+    assert_true(from == 3 && to == 3);
+    (void)st_cells_put(&c, 1, 3);
+    st_cells_changed(&c, 1, &from, &to);
+    assert_true(from == 3 && to == 4);
+    const int32_t dst = 2, src = 1;
+    st_cells_reorder(&c, &dst, &src, 1, 2);
+    st_cells_changed(&c, 2, &from, &to);
+    assert_true(from == 0 && to == 2);
+    st_cells_told(&c, 1);
+    st_cells_tell_all(&c);
+    st_cells_changed(&c, 1, &from, &to);
+    assert_true(from == 0 && to == 4);
+    st_cells_truncate(&c, 1, 9); /* nothing is there */
+    st_cells_truncate(&c, SEQ, 0);
+    st_cells_truncate(&c, 1, -1);
+    assert_int_equal(c.length[1], 4);
+    st_cells_free(&c);
+}
+
+static void a_shift_moves_down_and_copies_what_is_shared(void **state)
+{
+    (void)state;
+    st_cells c;
+    int32_t from[CTX], to[CTX], was[CTX];
+    assert_true(st_cells_init(&c, SEQ, CTX, 0, 12, 1));
+    for (int i = 0; i < 8; i++)
+        was[i] = st_cells_put(&c, 0, i);
+    const int32_t one = 1, zero = 0;
+    st_cells_reorder(&c, &one, &zero, 1, 6); /* 6 are shared, 2 are the first's own, 4 are free */
+    st_cells_told(&c, 0);
+    assert_false(st_cells_shift(&c, 0, 3, 6, from, to));
+    assert_false(st_cells_shift(&c, 0, -1, 1, from, to));
+    assert_false(st_cells_shift(&c, SEQ, 0, 0, from, to));
+    assert_false(st_cells_shift(&c, 0, 0, 1, from, to)); /* 5 shared ones would move to 4 free ones */
+    assert_int_equal(c.length[0], 8);
+    assert_true(st_cells_shift(&c, 0, 1, 2, from, to));
+    assert_int_equal(c.length[0], 6);
+    assert_int_equal(cell_at(&c, 0, 0), was[0]);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(from[i], was[3 + i]);
+        assert_int_equal(to[i], cell_at(&c, 0, 1 + i));
+        assert_true((to[i] == from[i]) == (i >= 3)); /* 3, 4 and 5 are shared */
+    }
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(cell_at(&c, 1, i), was[i]);
+    assert_int_equal(c.n_unused, 1);
+    int32_t first, last;
+    st_cells_changed(&c, 0, &first, &last);
+    assert_true(first == 1 && last == 6);
+    st_cells_truncate(&c, 0, 0);
+    st_cells_truncate(&c, 1, 0);
+    assert_int_equal(c.n_unused, 12);
+    st_cells_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +194,8 @@ int main(void)
         cmocka_unit_test(an_empty_pool_is_an_error_and_not_a_crash),
         cmocka_unit_test(a_permutation_moves_lists_all_at_once),
         cmocka_unit_test(random_beams_match_a_model_by_value),
+        cmocka_unit_test(what_changed_is_told_once),
+        cmocka_unit_test(a_shift_moves_down_and_copies_what_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

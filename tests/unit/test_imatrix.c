@@ -48,7 +48,7 @@ static void sums_survive_a_file(void **state)
 {
     (void)state;
     char *folder = make_folder();
-    sotto_imatrix *m = make(), *again;
+    sotto_imatrix *m = make(), *again = NULL;
     sotto_error err;
     add(m, "c.weight", 3, (float[]){0, 0, 0}, 0);
     add(m, "b.weight", 2, (float[]){1, 2}, 3);

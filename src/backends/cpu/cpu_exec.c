@@ -107,7 +107,8 @@ sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **out, s
         st_cpu_need need = {0};
         ops[node->op]->need(&cpu->kernels, node, &need);
         for (int phase = 0; phase < need.n_phase; phase++)
-            p->steps[p->n_step++] = (step){i, phase, need.units[phase], p->n_step > 0 && runs_alone(node, &need)};
+            p->steps[p->n_step++] =
+                (step){i, phase, need.units[phase], phase > 0 ? need.alone : p->n_step > 0 && runs_alone(node, &need)};
         if (round_up(need.thread_floats) > p->thread_floats)
             p->thread_floats = round_up(need.thread_floats);
         if (round_up(need.shared_floats) > p->shared_floats)

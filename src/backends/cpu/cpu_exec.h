@@ -26,6 +26,7 @@ typedef struct st_cpu_need {
     int64_t units[ST_CPU_MAX_PHASES];
     size_t thread_floats; /* each thread's scratch */
     size_t shared_floats; /* lives through the node's phases */
+    bool alone;           /* phases behind the first are so little that one thread does them sooner than all */
 } st_cpu_need;
 
 /* What an op sees while it runs: one for each thread. */

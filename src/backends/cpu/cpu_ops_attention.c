@@ -118,6 +118,7 @@ enum {
     PROMPT_QUERIES = 12, /* the same where they do, in pairs of a row and a head */
     CACHE_UNITS = 32,    /* wanted of a node of many rows */
     CACHE_PARTS = 16,    /* units wanted of a node of few rows */
+    JOIN_ALONE = 16384,  /* numbers of all parts: so many are joined by one thread */
     PART_CELLS = 64      /* of a part at least */
 };
 
@@ -181,6 +182,7 @@ static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *no
     }
     if (c.parts > 1)
         need->shared_floats = (size_t)(c.n_row * c.heads * c.parts) * (size_t)(c.d + 2);
+    need->alone = c.n_row * c.heads * c.parts * c.d <= JOIN_ALONE;
 }
 
 /* A list, or NULL and the cell it begins at, and the places of it that a row sees, brought into range. */
@@ -357,7 +359,8 @@ static void walk_rows(const cache_unit *u, int64_t row, int64_t end)
 /* The parts of one row of one head. */
 static void join_parts(const cache_unit *u, int64_t row, int64_t h, int64_t parts)
 {
-    float *out = result(u, row, h), top = -INFINITY, sum = 0;
+    float *out = result(u, row, h), *weighted = u->run->scratch, top = -INFINITY, sum = 0;
+    const st_cpu_kernels *k = u->run->k;
     const int64_t d = u->cut.d;
     for (int64_t i = 0; i < parts; i++) {
         const float max = part_of(u, row, h, i)[d];
@@ -367,12 +370,11 @@ static void join_parts(const cache_unit *u, int64_t row, int64_t h, int64_t part
         const float *part = part_of(u, row, h, i);
         const float factor = exp2f(part[d] - (top > -INFINITY ? top : 0.0f));
         sum += factor * part[d + 1];
-        for (int64_t e = 0; e < d; e++)
-            out[e] = (i > 0 ? out[e] : 0.0f) + factor * part[e];
+        k->scale(part, factor, 0.0f, i == 0 ? out : weighted, d);
+        if (i > 0)
+            k->add(out, weighted, out, d);
     }
-    const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    for (int64_t e = 0; e < d; e++)
-        out[e] *= inverse;
+    k->scale(out, sum == 0 ? 0.0f : 1.0f / sum, 0.0f, out, d);
 }
 
 static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int phase)

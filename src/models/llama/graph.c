@@ -48,17 +48,19 @@ static sotto_tensor *joined(const builder *b, sotto_tensor *x, int64_t n_head)
     return sotto_view_reshape(b->g, x, 2, dim);
 }
 
-/* The parts of a product, each [n, rows of the part]. */
-static void fused(const builder *b, sotto_tensor *x, const st_fused *f, int n_parts, sotto_tensor **part)
+static void products(const builder *b, sotto_tensor *x, const st_fused *f, sotto_tensor *y[ST_FUSED_PARTS])
 {
-    sotto_tensor *y[ST_FUSED_PARTS];
     for (int i = 0; i < f->n; i++)
         y[i] = sotto_linear(b->g, x, use(b, f->w[i]), use(b, f->b[i]), SOTTO_ACT_NONE, NULL);
-    for (int p = 0; p < n_parts; p++) {
-        sotto_tensor *whole = y[f->of[p]];
-        part[p] = sotto_tensor_dim(whole, 0) == f->rows[p] ? whole
-                                                           : sotto_view_slice(b->g, whole, 0, f->start[p], f->rows[p]);
-    }
+}
+
+/* A part of what products() gave, [n, rows of the part]. */
+static sotto_tensor *part_of(const builder *b, const st_fused *f, sotto_tensor *const *y, int part)
+{
+    sotto_tensor *whole = y[f->of[part]];
+    if (sotto_tensor_dim(whole, 0) == f->rows[part])
+        return whole;
+    return sotto_view_slice(b->g, whole, 0, f->start[part], f->rows[part]);
 }
 
 /* The rotation of a layer; magnitude 1 for keys that have theirs already. */
@@ -71,27 +73,45 @@ static sotto_tensor *rope(const builder *b, sotto_tensor *x, sotto_tensor *posit
                       r->base, r->scale, again ? 1 : r->magnitude);
 }
 
-/* What attention adds, [n, n_head d_head], of all rows. */
+/* Queries [n, n_head, d_head] and keys [n, n_head_kv, d_head], rotated. Where nothing is between, both are rotated at once. */
+static void rotated(const builder *b, const st_llama_layer *w, sotto_tensor *const *y, int i, sotto_tensor **q,
+                    sotto_tensor **k)
+{
+    const int64_t n_q = b->m->h.n_head, n_k = b->m->h.n_head_kv;
+    const st_fused *f = &w->qkv;
+    if (!w->q_norm && f->of[ST_Q] == f->of[ST_K] && f->start[ST_K] == f->start[ST_Q] + f->rows[ST_Q]) {
+        const int64_t columns = f->rows[ST_Q] + f->rows[ST_K];
+        sotto_tensor *both = sotto_view_slice(b->g, y[f->of[ST_Q]], 0, f->start[ST_Q], columns);
+        both = rope(b, heads(b, both, n_q + n_k), b->io->position, i, false);
+        *q = sotto_view_slice(b->g, both, 1, 0, n_q);
+        *k = sotto_view_slice(b->g, both, 1, n_q, n_k);
+        return;
+    }
+    *q = heads(b, part_of(b, f, y, ST_Q), n_q);
+    *k = heads(b, part_of(b, f, y, ST_K), n_k);
+    if (w->q_norm) {
+        *q = norm(b, *q, w->q_norm);
+        *k = norm(b, *k, w->k_norm);
+    }
+    *q = rope(b, *q, b->io->position, i, false);
+    *k = rope(b, *k, b->io->position, i, false);
+}
+
+/* What attention adds, [n, n_head d_head], of all rows; NULL when keys and values are only stored. */
 static sotto_tensor *attend(const builder *b, sotto_tensor *x, int i, bool only_store)
 {
     const st_llama_hparams *h = &b->m->h;
     const st_llama_layer *w = &b->m->layer[i];
     const st_llama_caches *c = b->caches;
-    sotto_tensor *part[ST_FUSED_PARTS];
+    sotto_tensor *y[ST_FUSED_PARTS], *q, *k;
     x = norm(b, x, w->attn_norm);
     see(b, x, w->qkv.w, w->qkv.n, false);
-    fused(b, x, &w->qkv, 3, part);
-    sotto_tensor *q = heads(b, part[ST_Q], h->n_head), *k = heads(b, part[ST_K], h->n_head_kv);
-    if (w->q_norm) {
-        q = norm(b, q, w->q_norm);
-        k = norm(b, k, w->k_norm);
-    }
-    k = joined(b, rope(b, k, b->io->position, i, false), h->n_head_kv);
-    k = sotto_set_rows(b->g, use(b, c->k[i]), b->io->cell, k);
-    sotto_tensor *v = sotto_set_rows(b->g, use(b, c->v[i]), b->io->cell, part[ST_V]);
+    products(b, x, &w->qkv, y);
+    rotated(b, w, y, i, &q, &k);
+    k = sotto_set_rows(b->g, use(b, c->k[i]), b->io->cell, joined(b, k, h->n_head_kv));
+    sotto_tensor *v = sotto_set_rows(b->g, use(b, c->v[i]), b->io->cell, part_of(b, &w->qkv, y, ST_V));
     if (only_store)
         return NULL;
-    q = rope(b, q, b->io->position, i, false);
     return sotto_cache_attention(b->g, q, heads(b, k, h->n_head_kv), heads(b, v, h->n_head_kv), use(b, c->list[i]),
                                  b->io->sequence, b->io->n_kv, h->attention_scale, st_llama_window(h, i));
 }
@@ -128,9 +148,9 @@ static sotto_tensor *layer(const builder *b, sotto_tensor *x, int i, int n_want)
     x = add_projected(b, y, w->out, w->out_b, w->attn_post_norm, x);
     y = norm(b, x, w->ffn_norm);
     see(b, y, w->gate_up.w, w->gate_up.n, last);
-    sotto_tensor *part[ST_FUSED_PARTS];
-    fused(b, y, &w->gate_up, 2, part);
-    y = sotto_glu(b->g, part[ST_GATE], part[ST_UP], h->arch->act);
+    sotto_tensor *both[ST_FUSED_PARTS];
+    products(b, y, &w->gate_up, both);
+    y = sotto_glu(b->g, part_of(b, &w->gate_up, both, ST_GATE), part_of(b, &w->gate_up, both, ST_UP), h->arch->act);
     see(b, y, &w->down, 1, last);
     return add_projected(b, y, w->down, w->down_b, w->ffn_post_norm, x);
 }

@@ -373,7 +373,8 @@ static sotto_status read_name(loader *l, sotto_error *err)
     l->m->name = st_calloc(n + 1, 1);
     if (!l->m->name)
         return st_fail_memory(err, n + 1, "the model's name");
-    memcpy(l->m->name, name, n);
+    if (n > 0)
+        memcpy(l->m->name, name, n);
     for (int64_t i = 0; i < sotto_model_tensor_count(l->file); i++) {
         sotto_model_tensor t;
         if (sotto_model_tensor_get(l->file, i, &t) != SOTTO_OK)

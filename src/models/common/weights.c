@@ -151,7 +151,25 @@ static void i8_rows_to_q8_0(const sotto_model_tensor *t, int64_t row, int64_t n_
     }
 }
 
-/* Rows go through a bounded scratch when they need converting; else straight from the mapped file. */
+/* Straight from the mapped file, whose pages are let go piece by piece: a large embedding is never there twice. */
+static sotto_status upload_as_it_is(st_weights *l, const sotto_model_tensor *t, sotto_tensor *to, int64_t row0,
+                                    int64_t n_rows, sotto_error *err)
+{
+    enum { PIECE = 4 << 20, PANEL = 128 };
+    const size_t row_bytes = sotto_dtype_row_bytes(t->dtype, t->dim[0]);
+    const int64_t step = ((int64_t)(PIECE / row_bytes) / PANEL + 1) * PANEL;
+    sotto_model_tensor done = *t;
+    for (int64_t r = 0; r < n_rows; r += step) {
+        const int64_t n = n_rows - r < step ? n_rows - r : step;
+        const uint8_t *data = (const uint8_t *)t->data + (size_t)r * row_bytes;
+        ST_TRY(sotto_store_upload(l->store, to, row0 + r, n, t->dtype, data, err));
+        done.bytes = (size_t)(r + n) * row_bytes;
+        sotto_model_tensor_release(l->file, &done);
+    }
+    return SOTTO_OK;
+}
+
+/* Rows go through a bounded scratch when they need converting. */
 static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i, int64_t row0, float *scratch,
                                        int64_t scratch_floats, sotto_error *err)
 {
@@ -161,7 +179,7 @@ static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i,
     const bool as_it_is =
         t.dtype == sotto_tensor_dtype(to) || (sotto_tensor_dtype(to) == SOTTO_I8 && sotto_dtype_can_pack(t.dtype));
     if (w->kind == ST_WEIGHT_MATRIX && as_it_is && t.dtype != SOTTO_I8)
-        return sotto_store_upload(l->store, to, row0, w->rows[i], t.dtype, t.data, err);
+        return upload_as_it_is(l, &t, to, row0, w->rows[i], err);
     const int64_t n = w->width[i];
     if (w->kind == ST_WEIGHT_CONV) {
         t.dim[0] = n;

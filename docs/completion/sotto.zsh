@@ -84,6 +84,9 @@ _sotto()
             '--suppress-tokens[token ids never decoded, separated by commas; -1 stands for symbols that are no speech]:value:_files' \
             '--suppress-nst[never decode symbols that are no speech (already so)]' \
             '--suppress-blank[no window begins with a blank]:value:_files' \
+            '--grammar[the text of each window follows this grammar (it begins with a space)]:value:_files' \
+            '--grammar-rule[the rule to begin with]:value:_files' \
+            '--grammar-penalty[what tokens that leave the grammar lose from their logits]:value:_files' \
             '--batch[decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine]:value:_files' \
             '--vad[decode only where there is speech, in windows that end in pauses]' \
             '--no-vad[with --batch\: hear everything, cut where it is most silent]' \
@@ -155,6 +158,7 @@ _sotto()
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--mlock[keep the mapped file in memory while loading]' \
             '--json[one JSON object at the end instead of the text]' \
+            '--logprobs[with --json\: the N likeliest tokens of each place, with the logarithms of their probabilities]:value:_files' \
             '--quiet[nothing on stderr but errors]' \
             '--trace[every operation with shape and time on stderr; sched = what ran on which device and what was copied]' \
             '--help[explain the options]' '*:file:_files'
@@ -305,7 +309,13 @@ _sotto()
         ;;
     convert)
         _arguments \
-            '--type[type of the matrices; without it they stay as they are]:value:(f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0)' \
+            '--type[type of the matrices; without it they stay as they are]:value:(f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl q2_k q3_k q4_k q5_k q6_k q3_k_s q3_k_m q3_k_l q4_k_s q4_k_m q5_k_s q5_k_m)' \
+            '--imatrix[importance matrix of `sotto imatrix` or llama-imatrix (GGUF)\: what matters gets the smaller errors]:value:_files' \
+            '--output-type[of the output matrix instead]:value:(f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl q2_k q3_k q4_k q5_k q6_k)' \
+            '--token-embedding-type[of the token embedding instead]:value:(f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl q2_k q3_k q4_k q5_k q6_k)' \
+            '--pure[no mix\: every matrix in the type'\''s main one]' \
+            '--dry-run[print the type and size that every tensor would get, write nothing]' \
+            '--threads[0 = one a core]:value:_files' \
             '--format[instead of by OUT'\''s ending (.gguf, else ggml)]:value:(ggml gguf)' \
             '--force[write over an existing file, and convert what is quantised already]' \
             '--quiet[nothing on stderr but errors]' \

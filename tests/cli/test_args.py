@@ -154,9 +154,9 @@ def made_from_the_table(c):
 def bash_completion_works(c):
     script = "source <(%s help --completion bash); COMP_WORDS=(sotto transcribe --beam); COMP_CWORD=2; _sotto; echo ${COMPREPLY[@]};" \
              "COMP_WORDS=(sotto tr); COMP_CWORD=1; _sotto; echo ${COMPREPLY[@]};" \
-             "COMP_WORDS=(sotto convert --type q); COMP_CWORD=3; _sotto; echo ${COMPREPLY[@]}" % c.sotto
+             "COMP_WORDS=(sotto convert --type bf); COMP_CWORD=3; _sotto; echo ${COMPREPLY[@]}" % c.sotto
     p = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=c.env)
-    c.equal(p.stdout.decode().split("\n")[:3], ["--beam-size", "transcribe", "q4_0 q4_1 q5_0 q5_1 q8_0"], "completions")
+    c.equal(p.stdout.decode().split("\n")[:3], ["--beam-size", "transcribe", "bf16"], "completions")
 
 
 def devices_as_json(c):

@@ -130,7 +130,7 @@ typedef struct sotto_llama_session_options {
     int n_ctx;                    /* positions that all sequences hold together; 0 = as trained, at most 4096 */
     int n_batch;                  /* rows computed at once; longer calls are cut. Default 512 */
     int n_seq;                    /* sequences, 1 .. 256. Default 1 */
-    sotto_dtype cache_k, cache_v; /* SOTTO_F16 (default), SOTTO_F32, SOTTO_BF16 or SOTTO_Q8_0 */
+    sotto_dtype cache_k, cache_v; /* SOTTO_F16 (default), SOTTO_F32, SOTTO_BF16 or SOTTO_Q8_0; both the same */
     int n_threads;                /* 0 = the model's */
 } sotto_llama_session_options;
 
@@ -177,7 +177,9 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_seq_truncate(sotto_llama_sess
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_seq_copy(sotto_llama_session *session, int32_t dst, int32_t src,
                                                             int64_t length, sotto_error *err);
 /* Makes room: the first `keep` tokens stay, the `drop` after them go, and the rest move to lower positions (their keys are
- * rotated; as in llama.cpp the result is not what a new run over the remaining tokens would give). */
+ * rotated; as in llama.cpp the result is not what a new run over the remaining tokens would give). Returns SOTTO_E_FULL, and
+ * changes nothing, when what moves is shared with other sequences and there is no room for copies. When it is aborted or the
+ * device fails, only the first `keep` tokens are left. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_seq_shift(sotto_llama_session *session, int32_t seq, int64_t keep,
                                                              int64_t drop, sotto_error *err);
 
@@ -185,7 +187,7 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_seq_shift(sotto_llama_session
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_state_save(sotto_llama_session *session, int32_t seq,
                                                               const char *path, sotto_error *err);
 /* Replaces a sequence. SOTTO_E_FORMAT when the file is damaged, of another version, of another model or of another type of
- * cache; then the sequence is empty. Files need not be trusted. */
+ * cache, SOTTO_E_FULL when the context has no room for it; then the sequence is empty. Files need not be trusted. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_state_load(sotto_llama_session *session, int32_t seq,
                                                               const char *path, sotto_error *err);
 

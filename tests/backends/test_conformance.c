@@ -687,11 +687,12 @@ static void grouped_cells_on(sotto_backend *b, sotto_backend *ref)
     static const int64_t widths[] = {64, 32, 96, 256}, cells[] = {1, 63, 128, 200, 700, 1500}, share[] = {3, 4, 1, 9};
     static const int windows[] = {0, 1, 5, 64, 300};
     for (int i = 0; i < 60; i++) {
-        const int64_t heads = 1 + i % 3;
+        const int64_t heads = 1 + i % 3, width = widths[i / 3 % 4];
+        const int64_t room = (1 << 20) / 4 / (heads * width); /* there is a device with buffers of a megabyte */
         const variant v = {.how = (layout)(i % 3),
                            .dtype = cache_types[i % 4],
-                           .dim = {widths[i / 3 % 4], heads * share[i % 4], i % 7 ? 1 + i % 5 : 15, 1},
-                           .n = cells[i % 6],
+                           .dim = {width, heads * share[i % 4], i % 7 ? 1 + i % 5 : 15, 1},
+                           .n = cells[i % 6] < room ? cells[i % 6] : room,
                            .extra = (int)heads * (i % 5 < 2 ? -1 : 1),
                            .window = windows[i / 2 % 5],
                            .spread = i % 13 == 0 ? 200 : 2};

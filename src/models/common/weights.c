@@ -63,10 +63,7 @@ static bool is_whole(const st_weight *w)
 sotto_status st_weight_find(const st_weights *l, const st_weight *w, int part, sotto_model_tensor *t, sotto_error *err)
 {
     const char *name = w->part[part];
-    if (sotto_model_tensor_find(l->file, name, t) != SOTTO_OK)
-        return st_fail(err, SOTTO_E_FORMAT, "%s: missing", name);
-    if (!sotto_dtype_name(t->dtype))
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: its type, number %d, is not supported", name, (int)t->dtype);
+    ST_TRY(sotto_model_tensor_need(l->file, name, t, err));
     int64_t want[SOTTO_MAX_DIMS] = {w->width[part], w->rows[part], 1, 1};
     if (w->kind == ST_WEIGHT_CONV) {
         want[0] = 3;
@@ -97,7 +94,7 @@ sotto_status st_weight_shape(const st_weights *l, const st_weight *w, sotto_dtyp
             dim[0] = w->width[i];
             dim[1] += w->rows[i];
         }
-        if ((w->missing_is_zero >> i & 1) && sotto_model_tensor_find(l->file, w->part[i], &t) != SOTTO_OK)
+        if ((w->missing_is_zero >> i & 1) && sotto_model_tensor_find(l->file, w->part[i], &t) == SOTTO_E_NOT_FOUND)
             continue;
         ST_TRY(st_weight_find(l, w, i, &t, err));
         if (is_whole(w))

@@ -153,8 +153,7 @@ static sotto_status read_scaling(const sotto_model_file *file, st_llama_hparams 
 static sotto_status read_vocabulary(const sotto_model_file *file, st_llama_hparams *h, sotto_error *err)
 {
     sotto_model_tensor t;
-    if (sotto_model_tensor_find(file, "token_embd.weight", &t) != SOTTO_OK)
-        return st_fail(err, SOTTO_E_FORMAT, "token_embd.weight: missing");
+    ST_TRY(sotto_model_tensor_need(file, "token_embd.weight", &t, err));
     if (t.n_dims != 2 || t.dim[0] != h->n_embd || t.dim[1] < 1 || t.dim[1] > 1 << 24)
         return st_fail(err, SOTTO_E_FORMAT,
                        "token_embd.weight: %d dimensions, [%lld, %lld], expected 1 to %d rows of %d", t.n_dims,

@@ -50,7 +50,8 @@ static bool has(const loader *l, const char *prefix, const char *name)
     char full[ST_WEIGHT_NAME];
     sotto_model_tensor t;
     join(full, prefix, name, "");
-    return sotto_model_tensor_find(l->file, full, &t) == SOTTO_OK;
+    return sotto_model_tensor_find(l->file, full, &t) !=
+           SOTTO_E_NOT_FOUND; /* of a type that cannot be read, it is there */
 }
 
 /* Parts of one resident type become one product. */
@@ -229,9 +230,10 @@ static sotto_status read_factors(const loader *l, const char *name, float *out, 
 {
     sotto_model_tensor t;
     const int32_t n = l->m->h.n_rot / 2;
-    *found = sotto_model_tensor_find(l->file, name, &t) == SOTTO_OK;
+    *found = sotto_model_tensor_find(l->file, name, &t) != SOTTO_E_NOT_FOUND;
     if (!*found)
         return SOTTO_OK;
+    ST_TRY(sotto_model_tensor_need(l->file, name, &t, err));
     if (t.n_dims != 1 || t.dim[0] != n)
         return st_fail(err, SOTTO_E_FORMAT, "%s: %lld numbers, expected %d", name, (long long)t.dim[0], (int)n);
     ST_TRY(sotto_model_tensor_f32(&t, 0, 1, out, err));

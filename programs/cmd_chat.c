@@ -1,9 +1,11 @@
 /* cmd_chat.c: a conversation with a model that was trained for it. Every answer begins with the tokens of the whole
  * conversation; what the session has of them already is not computed again. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -332,6 +334,28 @@ static sotto_status do_command(chat *c, char *line, sotto_error *err)
 
 /* ---- lines ---- */
 
+/* Until there is a line on the terminal; false after Ctrl-C, also when it came just before the waiting began, which a
+ * blocking read would not notice. */
+static bool wait_for_line(void)
+{
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigaddset(&interrupt, SIGTERM);
+    if (sigprocmask(SIG_BLOCK, &interrupt, &before) != 0)
+        return !cli_interrupted();
+    int ready = -1;
+    errno = EINTR;
+    while (!cli_interrupted() && ready < 0 && errno == EINTR) {
+        fd_set input;
+        FD_ZERO(&input);
+        FD_SET(STDIN_FILENO, &input);
+        ready = pselect(STDIN_FILENO + 1, &input, NULL, NULL, NULL, &before);
+    }
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return !cli_interrupted();
+}
+
 /* One question, which may have several lines; false at the end of input, or when it was interrupted. */
 static bool read_question(const chat *c, cli_text *out, bool *failed)
 {
@@ -344,6 +368,8 @@ static bool read_question(const chat *c, cli_text *out, bool *failed)
         if (c->terminal) {
             fputs(any ? ". " : "> ", isatty(STDOUT_FILENO) ? stdout : stderr);
             fflush(stdout);
+            if (!wait_for_line())
+                break;
         }
         errno = 0;
         ssize_t n = getline(&line, &capacity, stdin);

@@ -46,11 +46,13 @@ static void largest_of(const float *acc, int panels, int tile_rows, int rows, fl
         __m512 most = _mm512_set1_ps(max[r]);
         __mmask16 bad = max[r] != max[r] ? 1 : 0;
         const float *p = acc + r * 16;
+        __m512i nan = _mm512_setzero_si512(); /* in a vector: clang would keep a mask on the stack */
         for (int i = 0; i < panels; i++, p += tile_rows * ST_CPU_PANEL) {
             const __m512 a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + tile_rows * 16);
-            bad |= _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+            nan = _mm512_or_si512(nan, _mm512_movm_epi32(_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q)));
             most = _mm512_max_ps(most, _mm512_max_ps(a, b));
         }
+        bad |= _mm512_movepi32_mask(nan);
         max[r] = bad ? __builtin_nanf("") : _mm512_reduce_max_ps(most);
     }
 }

@@ -324,7 +324,7 @@ def chat_context(c):
 
 
 def chat_format(c):
-    r = c.run("chat", "-m", small(), *CPU, stdin=b"hello\n")
+    r = c.run("chat", "-m", small("phi3"), *CPU, stdin=b"hello\n")
     c.equal(r.code, 1, "exit without a template")
     c.match(r.err, "template", "stderr")
     r = c.run("chat", "-m", small(), *CPU, "--template", "dance", stdin=b"hello\n")

@@ -26,10 +26,10 @@ void st_q4_0_pack(const float *src, void *dst, int64_t n)
         const float *const x = src + i;
         const float d = st_block_extreme(x) / -8.0f, id = d != 0 ? 1.0f / d : 0.0f;
         st_q4_0 b = {.d = st_f32_to_f16(d)};
-        for (int j = 0; j < 16; j++) {
-            const uint8_t low = st_quant_level(x[j] * id + 8.5f, 15), high = st_quant_level(x[j + 16] * id + 8.5f, 15);
-            b.qs[j] = (uint8_t)(low | high << 4);
-        }
+        uint8_t codes[ST_BLOCK];
+        for (int j = 0; j < ST_BLOCK; j++)
+            codes[j] = st_quant_level(x[j] * id + 8.5f, 15);
+        st_block_put_nibbles(codes, b.qs);
         memcpy(out, &b, sizeof b);
     }
 }
@@ -43,9 +43,7 @@ void st_q4_0_pack_weighted(const float *src, const float *importance, void *dst,
         uint8_t codes[ST_BLOCK];
         st_fit_weights(src + i, importance + i, mean_square, ST_BLOCK, w);
         st_q4_0 b = {.d = st_f32_to_f16(st_fit_signed(src + i, w, ST_BLOCK, 8, codes))};
-        for (int j = 0; j < 16; j++) {
-            b.qs[j] = (uint8_t)(codes[j] | codes[j + 16] << 4);
-        }
+        st_block_put_nibbles(codes, b.qs);
         memcpy(out, &b, sizeof b);
     }
 }

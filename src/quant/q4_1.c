@@ -27,11 +27,10 @@ void st_q4_1_pack(const float *src, void *dst, int64_t n)
         st_block_range(x, &least, &greatest);
         const float d = (greatest - least) / 15.0f, id = d != 0 ? 1.0f / d : 0.0f;
         st_q4_1 b = {.d = st_f32_to_f16(d), .m = st_f32_to_f16(least)};
-        for (int j = 0; j < 16; j++) {
-            const uint8_t low = st_quant_level((x[j] - least) * id + 0.5f, 15);
-            const uint8_t high = st_quant_level((x[j + 16] - least) * id + 0.5f, 15);
-            b.qs[j] = (uint8_t)(low | high << 4);
-        }
+        uint8_t codes[ST_BLOCK];
+        for (int j = 0; j < ST_BLOCK; j++)
+            codes[j] = st_quant_level((x[j] - least) * id + 0.5f, 15);
+        st_block_put_nibbles(codes, b.qs);
         memcpy(out, &b, sizeof b);
     }
 }
@@ -46,9 +45,7 @@ void st_q4_1_pack_weighted(const float *src, const float *importance, void *dst,
         st_fit_weights(src + i, importance + i, mean_square, ST_BLOCK, w);
         const float step = st_fit_offset(src + i, w, ST_BLOCK, 15, st_fit_fine, codes, &offset);
         st_q4_1 b = {.d = st_f32_to_f16(step), .m = st_f32_to_f16(-offset)};
-        for (int j = 0; j < 16; j++) {
-            b.qs[j] = (uint8_t)(codes[j] | codes[j + 16] << 4);
-        }
+        st_block_put_nibbles(codes, b.qs);
         memcpy(out, &b, sizeof b);
     }
 }

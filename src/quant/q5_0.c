@@ -27,12 +27,11 @@ void st_q5_0_pack(const float *src, void *dst, int64_t n)
         const float *const x = src + i;
         const float d = st_block_extreme(x) / -16.0f, id = d != 0 ? 1.0f / d : 0.0f;
         st_q5_0 b = {.d = st_f32_to_f16(d)};
-        for (int j = 0; j < 16; j++) {
-            const uint8_t low = st_quant_level(x[j] * id + 16.5f, 31), high = st_quant_level(x[j + 16] * id + 16.5f, 31);
-            b.qs[j] = (uint8_t)((low & 15) | (high & 15) << 4);
-            b.qh[j / 8] |= (uint8_t)(low >> 4 << j % 8);
-            b.qh[2 + j / 8] |= (uint8_t)(high >> 4 << j % 8);
-        }
+        uint8_t codes[ST_BLOCK];
+        for (int j = 0; j < ST_BLOCK; j++)
+            codes[j] = st_quant_level(x[j] * id + 16.5f, 31);
+        st_block_put_nibbles(codes, b.qs);
+        st_block_put_fifths(codes, b.qh);
         memcpy(out, &b, sizeof b);
     }
 }
@@ -46,11 +45,8 @@ void st_q5_0_pack_weighted(const float *src, const float *importance, void *dst,
         uint8_t codes[ST_BLOCK];
         st_fit_weights(src + i, importance + i, mean_square, ST_BLOCK, w);
         st_q5_0 b = {.d = st_f32_to_f16(st_fit_signed(src + i, w, ST_BLOCK, 16, codes))};
-        for (int j = 0; j < 16; j++) {
-            b.qs[j] = (uint8_t)((codes[j] & 15) | (codes[j + 16] & 15) << 4);
-            b.qh[j / 8] |= (uint8_t)(codes[j] >> 4 << j % 8);
-            b.qh[2 + j / 8] |= (uint8_t)(codes[j + 16] >> 4 << j % 8);
-        }
+        st_block_put_nibbles(codes, b.qs);
+        st_block_put_fifths(codes, b.qh);
         memcpy(out, &b, sizeof b);
     }
 }

@@ -79,6 +79,19 @@ static inline float st_block_extreme(const float *x)
     return extreme;
 }
 
+/* 32 codes below 32: their low four bits as blocks.h lays nibbles out, and their fifth bits, which join what is in qh. */
+static inline void st_block_put_nibbles(const uint8_t *codes, uint8_t qs[16])
+{
+    for (int j = 0; j < 16; j++)
+        qs[j] = (uint8_t)((codes[j] & 15) | (codes[j + 16] & 15) << 4);
+}
+
+static inline void st_block_put_fifths(const uint8_t *codes, uint8_t qh[4])
+{
+    for (int j = 0; j < ST_BLOCK; j++)
+        qh[j / 8] |= (uint8_t)(codes[j] >> 4 << j % 8);
+}
+
 /* A row of a channel-wise 8-bit matrix: q = round(x * 127 / max|x|), ties to even; returns the scale max|x| / 127. Rows of
  * smaller numbers than 1e-30 become zeros. Rows that came from such numbers give them again. */
 float st_i8_pack(const float *src, int8_t *dst, int64_t n);

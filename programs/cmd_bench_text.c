@@ -313,8 +313,7 @@ int cli_bench_text(const cli_bench_text_args *args, const cli_llm_args *llm, con
     if (cli_interrupted()) {
         code = cli_interrupted_exit();
     } else if (status != SOTTO_OK) {
-        cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
-        code = cli_llm_exit(status);
+        code = cli_llm_failed(status, &err);
     }
     free(b);
     sotto_llama_model_free(model);

@@ -484,8 +484,7 @@ static int run(void *args, const cli_list *inputs)
         if (status == SOTTO_OK)
             status = c.args->llm.devices.memory ? cli_llm_print_memory(c.model, c.session, &err) : prepare(&c, &err);
         if (status != SOTTO_OK) {
-            cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
-            code = cli_llm_exit(status);
+            code = cli_llm_failed(status, &err);
         } else if (!c.args->llm.devices.memory) {
             if (c.terminal && !c.args->quiet)
                 cli_say(NULL, "%s, a context of %lld tokens, seed %llu; /help lists commands, Ctrl-C stops an answer",

@@ -339,8 +339,7 @@ static int finish(const job *j, sotto_status status, const sotto_error *err)
         return cli_interrupted_exit();
     }
     if (status != SOTTO_OK) {
-        cli_say(NULL, "%s", err->text[0] ? err->text : sotto_status_name(status));
-        return cli_llm_exit(status);
+        return cli_llm_failed(status, err);
     }
     if (a->llm.devices.memory)
         return CLI_OK;

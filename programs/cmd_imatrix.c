@@ -171,8 +171,7 @@ static int run(void *args, const cli_list *inputs)
         cli_say(NULL, "interrupted: %s was not written", a->output);
         code = cli_interrupted_exit();
     } else if (status != SOTTO_OK) {
-        cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
-        code = cli_llm_exit(status);
+        code = cli_llm_failed(status, &err);
     } else if (code == CLI_OK && !a->quiet && !a->llm.devices.memory) {
         cli_say(NULL, "wrote %s: %lld matrices", a->output, (long long)sotto_imatrix_count(s.matrix));
     }

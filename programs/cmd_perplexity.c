@@ -229,8 +229,7 @@ static int run(void *args, const cli_list *inputs)
     if (cli_interrupted()) {
         code = cli_interrupted_exit();
     } else if (status != SOTTO_OK) {
-        cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
-        code = cli_llm_exit(status);
+        code = cli_llm_failed(status, &err);
     }
     free(m.rows);
     free(m.ids.id);

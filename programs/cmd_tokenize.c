@@ -217,8 +217,7 @@ static int run(void *args, const cli_list *inputs)
         }
     }
     if (status != SOTTO_OK) {
-        cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
-        code = cli_llm_exit(status);
+        code = cli_llm_failed(status, &err);
     } else if (code == CLI_OK && out.data) {
         fwrite(out.data, 1, out.size, stdout);
     }

@@ -11,9 +11,10 @@
 
 enum { LONGEST_CONTEXT = 4096, BLOCK = 1 << 16 };
 
-int cli_llm_exit(sotto_status status)
+int cli_llm_failed(sotto_status status, const sotto_error *err)
 {
-    return status == SOTTO_OK ? CLI_OK : status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
+    cli_say(NULL, "%s", err->text[0] ? err->text : sotto_status_name(status));
+    return status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }
 
 /* Who left the choice to the program is told when it is not the CPU alone. */
@@ -53,10 +54,8 @@ int cli_llm_open(const cli_llm_args *a, bool vocabulary, cli_log *log, sotto_lla
     char *path = cli_model_path(a->model, a->model_dir, &err);
     const sotto_status status = path ? sotto_llama_model_open(path, &o, out, &err) : err.code;
     free(path);
-    if (status != SOTTO_OK) {
-        cli_say(log->progress, "%s", err.text[0] ? err.text : sotto_status_name(status));
-        return cli_llm_exit(status);
-    }
+    if (status != SOTTO_OK)
+        return cli_llm_failed(status, &err);
     if (!vocabulary)
         tell_device(a, log, *out);
     return CLI_OK;

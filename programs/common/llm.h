@@ -88,8 +88,8 @@ sotto_status cli_llm_session(const cli_llm_args *args, const sotto_llama_model *
 sotto_status cli_llm_print_memory(const sotto_llama_model *model, const sotto_llama_session *session, sotto_error *err);
 /* Positions that a session of these arguments holds. */
 int64_t cli_llm_context(const cli_llm_args *args, const sotto_llama_model *model);
-/* Exit code of a status. */
-int cli_llm_exit(sotto_status status);
+/* Says what failed and gives the exit code. */
+int cli_llm_failed(sotto_status status, const sotto_error *err);
 
 /* A file's bytes, "-" = standard input. */
 bool cli_read_file(const char *path, cli_text *out, sotto_error *err);

@@ -80,9 +80,7 @@ static sotto_status read_merges(const st_tokenizer *t, gpt2_data *d, const sotto
     size_t length;
     int32_t n;
     ST_TRY(st_tok_count_strings(file, key, &n, err));
-    uint32_t n_slots = 16;
-    while (n_slots < 2u * (uint32_t)n)
-        n_slots *= 2;
+    const uint32_t n_slots = st_tok_slots(n);
     d->mask = n_slots - 1;
     d->slots = st_alloc(n_slots, sizeof *d->slots);
     if (!d->slots)

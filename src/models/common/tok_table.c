@@ -31,9 +31,7 @@ int32_t st_tok_table_find(const st_tok_table *t, const char *bytes, size_t n)
 sotto_status st_tok_table_build(st_tok_table *t, const char *blob, const uint32_t *offset, int32_t n, sotto_error *err)
 {
     *t = (st_tok_table){.blob = blob, .offset = offset, .n = n, .twice = -1};
-    uint32_t n_slots = 16;
-    while (n_slots < 2u * (uint32_t)n)
-        n_slots *= 2;
+    const uint32_t n_slots = st_tok_slots(n);
     t->mask = n_slots - 1;
     t->slots = st_calloc(n_slots, sizeof *t->slots);
     if (!t->slots)

@@ -21,6 +21,15 @@ void st_tok_table_free(st_tok_table *t);
 /* -1 when there is none. */
 int32_t st_tok_table_find(const st_tok_table *t, const char *bytes, size_t n);
 
+/* Places of a hash table for n entries: a power of two, at most half of which are taken. */
+static inline uint32_t st_tok_slots(int32_t n)
+{
+    uint32_t n_slots = 16;
+    while (n_slots < 2u * (uint32_t)n)
+        n_slots *= 2;
+    return n_slots;
+}
+
 static inline const char *st_tok_table_get(const st_tok_table *t, int32_t id, size_t *n)
 {
     *n = t->offset[id + 1] - t->offset[id] - 1;

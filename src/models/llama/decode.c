@@ -165,8 +165,8 @@ static sotto_status check_rows(sotto_llama_session *s, const sotto_llama_row *ro
         *n_want += rows[i].logits;
     }
     if (n > s->cells.n_unused)
-        return st_fail(err, SOTTO_E_FULL, "context full: %d rows, %d of %d positions are free", n, s->cells.n_unused,
-                       s->o.n_ctx);
+        return st_fail(err, SOTTO_E_FULL, "context full: %d tokens more, the context holds %d, of which %d are free", n,
+                       s->o.n_ctx, s->cells.n_unused);
     return SOTTO_OK;
 }
 

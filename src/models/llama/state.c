@@ -248,8 +248,9 @@ sotto_status st_llama_state_take(sotto_llama_session *s, int32_t seq, const void
         return st_fail(err, SOTTO_E_FORMAT, "a damaged state: its checksum is %08x, expected %08x", (unsigned)found,
                        (unsigned)kept);
     if (h.n_tokens > (uint64_t)s->cells.n_unused)
-        return st_fail(err, SOTTO_E_FULL, "context full: a state of %llu tokens, %d of %d positions are free",
-                       (unsigned long long)h.n_tokens, s->cells.n_unused, s->o.n_ctx);
+        return st_fail(err, SOTTO_E_FULL,
+                       "context full: the state has %llu tokens, the context holds %d, of which %d are free",
+                       (unsigned long long)h.n_tokens, s->o.n_ctx, s->cells.n_unused);
     st_llama_plan *p;
     ST_TRY(st_llama_plan_for(s, 1, 1, &p, err));
     ST_TRY(take_tokens(s, seq, (int32_t)h.n_tokens, &b, err));

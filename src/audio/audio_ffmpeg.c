@@ -3,12 +3,8 @@
  * decoded are left out with a warning. */
 #include "audio_impl.h"
 #include "base/status.h"
+#include "ffmpeg_library.h"
 
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
-#include <libavutil/channel_layout.h>
-#include <libavutil/log.h>
-#include <libswresample/swresample.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +13,7 @@
 enum { IO_BUFFER = 1 << 15, OUT_SAMPLES = 8192 };
 
 typedef struct ff_state {
+    st_ffmpeg ff;
     st_audio_context context;
     AVIOContext *io;
     AVFormatContext *format;
@@ -68,23 +65,23 @@ static void ff_close(void *state)
     ff_state *f = state;
     if (!f)
         return;
-    swr_free(&f->swr);
-    av_channel_layout_uninit(&f->in_layout);
-    av_frame_free(&f->frame);
-    av_packet_free(&f->packet);
-    avcodec_free_context(&f->codec);
-    avformat_close_input(&f->format);
+    f->ff.swr_free(&f->swr);
+    f->ff.av_channel_layout_uninit(&f->in_layout);
+    f->ff.av_frame_free(&f->frame);
+    f->ff.av_packet_free(&f->packet);
+    f->ff.avcodec_free_context(&f->codec);
+    f->ff.avformat_close_input(&f->format);
     if (f->io) {
-        av_freep(&f->io->buffer);
-        avio_context_free(&f->io);
+        f->ff.av_freep(&f->io->buffer);
+        f->ff.avio_context_free(&f->io);
     }
     free(f);
 }
 
-static sotto_status ff_fail(sotto_error *err, int code, const char *what)
+static sotto_status ff_fail(const ff_state *f, sotto_error *err, int code, const char *what)
 {
     char text[AV_ERROR_MAX_STRING_SIZE];
-    av_strerror(code, text, sizeof text);
+    f->ff.av_strerror(code, text, sizeof text);
     if (code == AVERROR(ENOMEM))
         return st_fail(err, SOTTO_E_MEMORY, "%s: out of memory", what);
     return st_fail(err, SOTTO_E_FORMAT, "%s: %s", what, text);
@@ -100,32 +97,33 @@ static sotto_status make_converter(ff_state *f, sotto_error *err)
                        ST_PCM_MIN_RATE, ST_PCM_MAX_RATE);
     AVChannelLayout layout = {0}, mono = AV_CHANNEL_LAYOUT_MONO;
     if (frame->ch_layout.order == AV_CHANNEL_ORDER_UNSPEC)
-        av_channel_layout_default(&layout, frame->ch_layout.nb_channels);
-    else if (av_channel_layout_copy(&layout, &frame->ch_layout) < 0)
+        f->ff.av_channel_layout_default(&layout, frame->ch_layout.nb_channels);
+    else if (f->ff.av_channel_layout_copy(&layout, &frame->ch_layout) < 0)
         return st_fail(err, SOTTO_E_MEMORY, "out of memory");
-    swr_free(&f->swr);
-    int code = swr_alloc_set_opts2(&f->swr, &mono, AV_SAMPLE_FMT_S16, ST_AUDIO_RATE, &layout, frame->format,
-                                   frame->sample_rate, 0, NULL);
+    f->ff.swr_free(&f->swr);
+    int code = f->ff.swr_alloc_set_opts2(&f->swr, &mono, AV_SAMPLE_FMT_S16, ST_AUDIO_RATE, &layout, frame->format,
+                                         frame->sample_rate, 0, NULL);
     if (code >= 0)
-        code = swr_init(f->swr);
-    av_channel_layout_uninit(&layout);
+        code = f->ff.swr_init(f->swr);
+    f->ff.av_channel_layout_uninit(&layout);
     if (code < 0)
-        return ff_fail(err, code, "cannot convert the audio to 16 kHz mono");
+        return ff_fail(f, err, code, "cannot convert the audio to 16 kHz mono");
     f->in_format = frame->format;
     f->in_rate = frame->sample_rate;
-    av_channel_layout_uninit(&f->in_layout);
-    if (av_channel_layout_copy(&f->in_layout, &frame->ch_layout) < 0)
+    f->ff.av_channel_layout_uninit(&f->in_layout);
+    if (f->ff.av_channel_layout_copy(&f->in_layout, &frame->ch_layout) < 0)
         return st_fail(err, SOTTO_E_MEMORY, "out of memory");
     return SOTTO_OK;
 }
 
 /* One NaN would spread through the resampler. */
-static int64_t clean(AVFrame *frame)
+static int64_t clean(const ff_state *f)
 {
+    AVFrame *const frame = f->frame;
     const bool is_double = frame->format == AV_SAMPLE_FMT_DBL || frame->format == AV_SAMPLE_FMT_DBLP;
     if (!is_double && frame->format != AV_SAMPLE_FMT_FLT && frame->format != AV_SAMPLE_FMT_FLTP)
         return 0;
-    const int planes = av_sample_fmt_is_planar(frame->format) ? frame->ch_layout.nb_channels : 1;
+    const int planes = f->ff.av_sample_fmt_is_planar(frame->format) ? frame->ch_layout.nb_channels : 1;
     const int64_t n = (int64_t)frame->nb_samples * (planes == 1 ? frame->ch_layout.nb_channels : 1);
     int64_t bad = 0;
     for (int p = 0; p < planes; p++)
@@ -148,7 +146,7 @@ static sotto_status next_frame(ff_state *f, bool *over, sotto_error *err)
 {
     *over = false;
     for (;;) {
-        int code = avcodec_receive_frame(f->codec, f->frame);
+        int code = f->ff.avcodec_receive_frame(f->codec, f->frame);
         if (code >= 0) {
             f->n_decoded++;
             return SOTTO_OK;
@@ -158,7 +156,7 @@ static sotto_status next_frame(ff_state *f, bool *over, sotto_error *err)
             return SOTTO_OK;
         }
         if (code == AVERROR(ENOMEM))
-            return ff_fail(err, code, "decoding");
+            return ff_fail(f, err, code, "decoding");
         if (code != AVERROR(EAGAIN)) {
             f->n_bad++;
             if (f->packets_over) {
@@ -167,24 +165,24 @@ static sotto_status next_frame(ff_state *f, bool *over, sotto_error *err)
             }
         }
         if (f->packets_over) {
-            code = avcodec_send_packet(f->codec, NULL);
+            code = f->ff.avcodec_send_packet(f->codec, NULL);
             if (code < 0) {
                 *over = true;
                 return SOTTO_OK;
             }
             continue;
         }
-        code = av_read_frame(f->format, f->packet);
+        code = f->ff.av_read_frame(f->format, f->packet);
         if (code < 0) {
             if (f->context.stream->failed)
                 return st_fail(err, SOTTO_E_IO, "reading failed");
             f->packets_over = true;
-            (void)avcodec_send_packet(f->codec, NULL);
+            (void)f->ff.avcodec_send_packet(f->codec, NULL);
             continue;
         }
-        if (f->packet->stream_index == f->stream && avcodec_send_packet(f->codec, f->packet) < 0)
+        if (f->packet->stream_index == f->stream && f->ff.avcodec_send_packet(f->codec, f->packet) < 0)
             f->n_bad++;
-        av_packet_unref(f->packet);
+        f->ff.av_packet_unref(f->packet);
     }
 }
 
@@ -195,25 +193,25 @@ static sotto_status ff_fill(ff_state *f, sotto_error *err)
     f->n_out = f->at_out = 0;
     while (f->n_out == 0 && !f->drained) {
         int got = 0;
-        if (f->swr && swr_get_out_samples(f->swr, 0) >= OUT_SAMPLES) {
-            got = swr_convert(f->swr, out, OUT_SAMPLES, NULL, 0); /* what it holds from the last frame */
+        if (f->swr && f->ff.swr_get_out_samples(f->swr, 0) >= OUT_SAMPLES) {
+            got = f->ff.swr_convert(f->swr, out, OUT_SAMPLES, NULL, 0); /* what it holds from the last frame */
         } else if (!f->frames_over) {
             ST_TRY(next_frame(f, &f->frames_over, err));
             if (f->frames_over)
                 continue;
             if (!f->swr || f->in_format != f->frame->format || f->in_rate != f->frame->sample_rate ||
-                av_channel_layout_compare(&f->in_layout, &f->frame->ch_layout) != 0)
+                f->ff.av_channel_layout_compare(&f->in_layout, &f->frame->ch_layout) != 0)
                 ST_TRY(make_converter(f, err));
-            f->n_not_finite += clean(f->frame);
-            got = swr_convert(f->swr, out, OUT_SAMPLES, (const uint8_t **)(void *)f->frame->extended_data,
-                              f->frame->nb_samples);
-            av_frame_unref(f->frame);
+            f->n_not_finite += clean(f);
+            got = f->ff.swr_convert(f->swr, out, OUT_SAMPLES, (const uint8_t **)(void *)f->frame->extended_data,
+                                    f->frame->nb_samples);
+            f->ff.av_frame_unref(f->frame);
         } else {
-            got = f->swr ? swr_convert(f->swr, out, OUT_SAMPLES, NULL, 0) : 0;
+            got = f->swr ? f->ff.swr_convert(f->swr, out, OUT_SAMPLES, NULL, 0) : 0;
             f->drained = got <= 0;
         }
         if (got < 0)
-            return ff_fail(err, got, "converting the audio");
+            return ff_fail(f, err, got, "converting the audio");
         f->n_out = (size_t)got;
     }
     if (f->drained && f->n_bad)
@@ -248,31 +246,31 @@ static sotto_status ff_read(void *state, float *out, size_t cap, size_t *n, sott
 static sotto_status open_streams(ff_state *f, sotto_error *err)
 {
     st_stream *s = f->context.stream;
-    unsigned char *buffer = av_malloc(IO_BUFFER);
-    f->format = avformat_alloc_context();
-    f->packet = av_packet_alloc();
-    f->frame = av_frame_alloc();
+    unsigned char *buffer = f->ff.av_malloc(IO_BUFFER);
+    f->format = f->ff.avformat_alloc_context();
+    f->packet = f->ff.av_packet_alloc();
+    f->frame = f->ff.av_frame_alloc();
     if (buffer && f->format && f->packet && f->frame)
-        f->io = avio_alloc_context(buffer, IO_BUFFER, 0, s, io_read, NULL, s->source.seek ? io_seek : NULL);
+        f->io = f->ff.avio_alloc_context(buffer, IO_BUFFER, 0, s, io_read, NULL, s->source.seek ? io_seek : NULL);
     if (!f->io) {
-        av_free(buffer);
+        f->ff.av_free(buffer);
         return st_fail(err, SOTTO_E_MEMORY, "out of memory");
     }
     f->io->seekable = s->source.seek ? AVIO_SEEKABLE_NORMAL : 0;
     f->format->pb = f->io;
     const char *looks = st_audio_sniff(s->head, s->n_head);
-    int code = avformat_open_input(&f->format, NULL, NULL, NULL);
+    int code = f->ff.avformat_open_input(&f->format, NULL, NULL, NULL);
     if (s->failed)
         return st_fail(err, SOTTO_E_IO, "reading failed: %s", strerror(errno));
     if (code == AVERROR(ENOMEM))
-        return ff_fail(err, code, looks);
+        return ff_fail(f, err, code, looks);
     if (code < 0)
         return st_fail(err, SOTTO_E_FORMAT, "not a recording that can be read: looks like %s", looks);
-    code = avformat_find_stream_info(f->format, NULL);
+    code = f->ff.avformat_find_stream_info(f->format, NULL);
     if (code < 0)
-        return ff_fail(err, code, f->format->iformat->long_name);
+        return ff_fail(f, err, code, f->format->iformat->long_name);
     const AVCodec *codec = NULL;
-    f->stream = av_find_best_stream(f->format, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
+    f->stream = f->ff.av_find_best_stream(f->format, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
     if (f->stream < 0 && f->stream != AVERROR_DECODER_NOT_FOUND)
         return st_fail(err, SOTTO_E_FORMAT, "%s: has no audio stream (%u others)", f->format->iformat->long_name,
                        f->format->nb_streams);
@@ -281,16 +279,16 @@ static sotto_status open_streams(ff_state *f, sotto_error *err)
     for (unsigned i = 0; i < f->format->nb_streams; i++)
         if ((int)i != f->stream)
             f->format->streams[i]->discard = AVDISCARD_ALL;
-    f->codec = avcodec_alloc_context3(codec);
+    f->codec = f->ff.avcodec_alloc_context3(codec);
     if (!f->codec)
         return st_fail(err, SOTTO_E_MEMORY, "out of memory");
-    code = avcodec_parameters_to_context(f->codec, f->format->streams[f->stream]->codecpar);
+    code = f->ff.avcodec_parameters_to_context(f->codec, f->format->streams[f->stream]->codecpar);
     if (code >= 0) {
         f->codec->pkt_timebase = f->format->streams[f->stream]->time_base;
         f->codec->thread_count = 1;
-        code = avcodec_open2(f->codec, codec, NULL);
+        code = f->ff.avcodec_open2(f->codec, codec, NULL);
     }
-    return code < 0 ? ff_fail(err, code, codec->long_name) : SOTTO_OK;
+    return code < 0 ? ff_fail(f, err, code, codec->long_name) : SOTTO_OK;
 }
 
 sotto_status st_audio_open_ffmpeg(const st_audio_context *context, st_audio_decoder *out, sotto_error *err)
@@ -299,7 +297,13 @@ sotto_status st_audio_open_ffmpeg(const st_audio_context *context, st_audio_deco
     if (!f)
         return st_fail_memory(err, sizeof *f, "the audio decoder");
     f->context = *context;
-    av_log_set_level(AV_LOG_QUIET); /* what matters is reported by us, with the file's name */
+    const sotto_status loaded = st_ffmpeg_load(&f->ff, err);
+    if (loaded != SOTTO_OK) {
+        free(f);
+        return st_fail_context(err, loaded, "looks like %s",
+                               st_audio_sniff(context->stream->head, context->stream->n_head));
+    }
+    f->ff.av_log_set_level(AV_LOG_QUIET); /* what matters is reported by us, with the file's name */
     const sotto_status status = open_streams(f, err);
     if (status != SOTTO_OK) {
         ff_close(f);

@@ -3,9 +3,13 @@
 #define SOTTO_SRC_BASE_LIBRARY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The first of `names` (NULL ends the list) that can be opened, or NULL. Never closed: drivers leave threads behind. */
 void *st_library_open(const char *const *names);
+/* The library `stem` of that major version under the system's name for it, which `name` tells (libavutil.so.57): from where
+ * the loader looks, else from `folder` (may be ""). NULL when neither has it. Never closed. */
+void *st_library_open_version(const char *stem, int version, const char *folder, char *name, size_t size);
 /* Sets the function pointer that `function` points to. False, and the pointer NULL, when the library has no such symbol. */
 bool st_library_function(void *library, const char *name, void *function);
 

@@ -109,7 +109,11 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
  * A unit is a head of keys and some neighbouring rows. Of these, up to 8 pairs of a row and a head that see the same cells
  * meet them together. Rows of a prompt, which see more and more of one list, go through cpu_cells.h. When there are few
  * rows, and heads share heads of keys, the cells of a row are shared out as well: each part leaves its weighted values, its
- * largest score and its sum, and a second phase joins the parts. */
+ * largest score and its sum, and a second phase joins the parts.
+ *
+ * Beams have lists of their own that begin alike, since they share a past: neighbouring rows meet the cells of that past
+ * together, each its own cells after that, and the two parts are joined at once. Which rows do so depends on the lists
+ * alone, so that a window's beams find the same numbers whichever other windows are there. */
 
 enum {
     CACHE_ROWS = 64,   /* of a unit at most: eight windows of five beams are one, so that none meets its cells twice */
@@ -119,7 +123,8 @@ enum {
     CACHE_UNITS = 32,    /* wanted of a node of many rows */
     CACHE_PARTS = 16,    /* units wanted of a node of few rows */
     JOIN_ALONE = 16384,  /* numbers of all parts: so many are joined by one thread */
-    PART_CELLS = 64      /* of a part at least */
+    PART_CELLS = 64,     /* of a part at least */
+    SHARED_CELLS = 32    /* so many are worth meeting together */
 };
 
 static bool is_cells(sotto_dtype t)
@@ -163,6 +168,12 @@ static cache_cut cut_of(const sotto_tensor *node)
     return c;
 }
 
+/* Where rows with lists of their own may share cells, both parts of each of them. */
+static size_t pair_floats(const sotto_tensor *node, const cache_cut *c)
+{
+    return node->src[3] != NULL && c->share == 1 && c->n_row > 1 ? (size_t)(2 * ST_CPU_MAX_SKINNY * (c->d + 2)) : 0;
+}
+
 /* Keys and values of a prompt may be rounded to bf16. */
 static bool prompt_bf16(const sotto_tensor *node)
 {
@@ -175,7 +186,7 @@ static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *no
     need->n_phase = c.parts > 1 ? 2 : 1;
     need->units[0] = c.heads_kv * c.blocks * c.parts;
     need->units[1] = c.n_row * c.heads_kv;
-    need->thread_floats = st_cpu_cells_scratch((int)c.d);
+    need->thread_floats = st_cpu_cells_scratch((int)c.d) + pair_floats(node, &c);
     if (c.n_row >= PROMPT_ROWS) {
         const size_t prompt = st_cpu_prompt_scratch(k, (int)c.d, (int)c.share, (int)c.rows, prompt_bf16(node));
         need->thread_floats = prompt > need->thread_floats ? prompt : need->thread_floats;
@@ -258,26 +269,31 @@ static float *result(const cache_unit *u, int64_t row, int64_t h)
     return (float *)st_tensor_data(u->node) + (row * u->cut.heads + u->head * u->cut.share + h) * u->cut.d;
 }
 
+/* Places [from, to) of a list, for no row yet. */
+static st_cpu_cells cells_of(const cache_unit *u, cell_list l, int64_t from, int64_t to)
+{
+    const sotto_tensor *k = u->node->src[1], *v = u->node->src[2];
+    return (st_cpu_cells){.d = (int)u->cut.d,
+                          .scale = u->node->params.f[0],
+                          .k = (const char *)st_tensor_data(k) + (size_t)u->head * k->stride[1],
+                          .v = (const char *)st_tensor_data(v) + (size_t)u->head * v->stride[1],
+                          .k_stride = k->stride[2],
+                          .v_stride = v->stride[2],
+                          .index = l.index != NULL ? l.index + from : NULL,
+                          .base = l.base + from,
+                          .n_kv = to - from,
+                          .n_cell = k->dim[2],
+                          .scratch = u->run->scratch};
+}
+
 /* Rows [row, end), which all see the cells of l. */
 static void walk_cells(const cache_unit *u, int64_t row, int64_t end, cell_list l)
 {
-    const sotto_tensor *k = u->node->src[1], *v = u->node->src[2];
     const int64_t parts = parts_of(u, l), n = l.seen.end - l.seen.first;
     if (u->part >= parts)
         return;
-    const int64_t from = l.seen.first + n * u->part / parts, to = l.seen.first + n * (u->part + 1) / parts;
-    st_cpu_cells c = {.d = (int)u->cut.d,
-                      .part = parts > 1,
-                      .scale = u->node->params.f[0],
-                      .k = (const char *)st_tensor_data(k) + (size_t)u->head * k->stride[1],
-                      .v = (const char *)st_tensor_data(v) + (size_t)u->head * v->stride[1],
-                      .k_stride = k->stride[2],
-                      .v_stride = v->stride[2],
-                      .index = l.index != NULL ? l.index + from : NULL,
-                      .base = l.base + from,
-                      .n_kv = to - from,
-                      .n_cell = k->dim[2],
-                      .scratch = u->run->scratch};
+    st_cpu_cells c = cells_of(u, l, l.seen.first + n * u->part / parts, l.seen.first + n * (u->part + 1) / parts);
+    c.part = parts > 1;
     const int64_t first = row * u->cut.share, last = end * u->cut.share;
     for (int64_t pair = first; pair < last; pair++) {
         const int64_t r = pair / u->cut.share, h = pair % u->cut.share;
@@ -337,10 +353,101 @@ static void walk_prompt(const cache_unit *u, int64_t row, int64_t n, const st_cp
     st_cpu_prompt_rows(u->run->k, &p, u->run->scratch);
 }
 
+/* The two parts of a row one behind the other in the thread's scratch; each is d values, its largest score and its sum. */
+static float *half_of(const cache_unit *u, int64_t i, int64_t half)
+{
+    return u->run->scratch + st_cpu_cells_scratch((int)u->cut.d) + (2 * i + half) * (u->cut.d + 2);
+}
+
+/* Whether rows r - 1 and r have lists of their own that begin with the same cell. */
+static bool begin_alike(const cache_unit *u, int64_t r)
+{
+    const cell_list a = list_of(u->node, r - 1), b = list_of(u->node, r);
+    return a.index != NULL && b.index != NULL && a.index != b.index && a.seen.first == 0 && b.seen.first == 0 &&
+           a.seen.end > 0 && b.seen.end > 0 && a.index[0] == b.index[0];
+}
+
+/* Rows from `row` on whose lists begin alike: a group of 8 at most, counted from the first of all such neighbours. */
+static int64_t group_rows(const cache_unit *u, int64_t row)
+{
+    int64_t before = 0, n = 1;
+    if (pair_floats(u->node, &u->cut) == 0)
+        return 1;
+    while (row - before > 0 && begin_alike(u, row - before))
+        before++;
+    const int64_t most = ST_CPU_MAX_SKINNY - before % ST_CPU_MAX_SKINNY;
+    while (n < most && row + n < u->cut.n_row && begin_alike(u, row + n))
+        n++;
+    return n;
+}
+
+/* Whether a group began before this row and goes on here. */
+static bool in_group(const cache_unit *u, int64_t row)
+{
+    int64_t before = 0;
+    if (pair_floats(u->node, &u->cut) == 0)
+        return false;
+    while (row - before > 0 && begin_alike(u, row - before))
+        before++;
+    return before % ST_CPU_MAX_SKINNY != 0;
+}
+
+/* How many places all lists of rows [row, row + n) begin with in common. */
+static int64_t shared_places(const cache_unit *u, int64_t row, int64_t n)
+{
+    const cell_list first = list_of(u->node, row);
+    int64_t common = first.seen.end;
+    for (int64_t i = 1; i < n; i++) {
+        const cell_list l = list_of(u->node, row + i);
+        int64_t same = 0;
+        common = l.seen.end < common ? l.seen.end : common;
+        while (same < common && l.index[same] == first.index[same])
+            same++;
+        common = same;
+    }
+    return common;
+}
+
+static void join_parts(const cache_unit *u, float *out, const float *part, int64_t parts);
+
+/* Rows [row, row + n), n <= 8, whose lists begin with `common` cells in common. */
+static void walk_shared(const cache_unit *u, int64_t row, int64_t n, int64_t common)
+{
+    st_cpu_cells c = cells_of(u, list_of(u->node, row), 0, common);
+    c.part = true;
+    for (int64_t i = 0; i < n; i++) {
+        c.q[i] = query(u, row + i, 0);
+        c.out[i] = half_of(u, i, 0);
+    }
+    c.n_row = (int)n;
+    u->kernel(&c);
+    for (int64_t i = 0; i < n; i++) {
+        const cell_list l = list_of(u->node, row + i);
+        c = cells_of(u, l, common, l.seen.end);
+        c.part = true;
+        c.q[0] = query(u, row + i, 0);
+        c.out[0] = half_of(u, i, 1);
+        c.n_row = 1;
+        if (c.n_kv > 0)
+            u->kernel(&c);
+        join_parts(u, result(u, row + i, 0), half_of(u, i, 0), c.n_kv > 0 ? 2 : 1);
+    }
+}
+
 static void walk_rows(const cache_unit *u, int64_t row, int64_t end)
 {
     st_cpu_range seen[CACHE_ROWS];
+    while (row < end && in_group(u, row)) /* the unit where a group begins does all of it */
+        row++;
+    while (end < u->cut.n_row && in_group(u, end))
+        end++;
     while (row < end) {
+        const int64_t group = group_rows(u, row), common = group > 1 ? shared_places(u, row, group) : 0;
+        if (common >= SHARED_CELLS) {
+            walk_shared(u, row, group, common);
+            row += group;
+            continue;
+        }
         const int64_t prompt = u->cut.n_row >= PROMPT_ROWS ? prompt_rows(u, row, end, seen) : 0;
         if (prompt > 0) {
             walk_prompt(u, row, prompt, seen);
@@ -356,18 +463,17 @@ static void walk_rows(const cache_unit *u, int64_t row, int64_t end)
     }
 }
 
-/* The parts of one row of one head. */
-static void join_parts(const cache_unit *u, int64_t row, int64_t h, int64_t parts)
+/* The parts of one row of one head, one behind the other. */
+static void join_parts(const cache_unit *u, float *out, const float *part, int64_t parts)
 {
-    float *out = result(u, row, h), *weighted = u->run->scratch, top = -INFINITY, sum = 0;
+    float *weighted = u->run->scratch, top = -INFINITY, sum = 0;
     const st_cpu_kernels *k = u->run->k;
     const int64_t d = u->cut.d;
     for (int64_t i = 0; i < parts; i++) {
-        const float max = part_of(u, row, h, i)[d];
+        const float max = part[i * (d + 2) + d];
         top = max > top ? max : top;
     }
-    for (int64_t i = 0; i < parts; i++) {
-        const float *part = part_of(u, row, h, i);
+    for (int64_t i = 0; i < parts; i++, part += d + 2) {
         const float factor = exp2f(part[d] - (top > -INFINITY ? top : 0.0f));
         sum += factor * part[d + 1];
         k->scale(part, factor, 0.0f, i == 0 ? out : weighted, d);
@@ -395,7 +501,7 @@ static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int pha
             u.head = unit % u.cut.heads_kv;
             const int64_t row = unit / u.cut.heads_kv, parts = parts_of(&u, list_of(node, row));
             for (int64_t h = 0; parts > 1 && h < u.cut.share; h++)
-                join_parts(&u, row, h, parts);
+                join_parts(&u, result(&u, row, h), part_of(&u, row, h, 0), parts);
             continue;
         }
         u.part = unit % u.cut.parts;

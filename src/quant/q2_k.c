@@ -1,25 +1,30 @@
 /* q2_k.c: two halves of 128 elements; in each, byte l of 32 holds elements l, l + 32, l + 64 and l + 96, 2 bits each. */
 #include <string.h>
 
-#include "base/half.h"
+#include "quant/k_block.h"
 #include "quant/k_fit.h"
 #include "quant/quant.h"
 
+static void read(const void *block, st_k_block *out)
+{
+    st_q2_k b;
+    memcpy(&b, block, sizeof b);
+    out->d = b.d;
+    out->dmin = b.dmin;
+    for (int group = 0; group < 16; group++) {
+        out->step[group] = (int8_t)(b.scales[group] & 15);
+        out->offset[group] = b.scales[group] >> 4;
+    }
+    for (int part = 0; part < 8; part++)
+        for (int l = 0; l < 32; l++)
+            out->codes[part * 32 + l] = b.qs[part / 4 * 32 + l] >> part % 4 * 2 & 3;
+}
+
+const st_k_type st_q2_k_type = {SOTTO_Q2_K, sizeof(st_q2_k), 16, 2, 0, true, read};
+
 void st_q2_k_unpack(const void *src, float *dst, int64_t n)
 {
-    const uint8_t *in = src;
-    for (int64_t i = 0; i < n; i += ST_BLOCK_K, in += sizeof(st_q2_k)) {
-        st_q2_k b;
-        memcpy(&b, in, sizeof b);
-        const float d = st_f16_to_f32(b.d), dmin = st_f16_to_f32(b.dmin);
-        for (int group = 0; group < 16; group++) {
-            const float step = d * (float)(b.scales[group] & 15), offset = dmin * (float)(b.scales[group] >> 4);
-            const uint8_t *const qs = b.qs + group / 8 * 32 + group % 2 * 16;
-            const int shift = group % 8 / 2 * 2;
-            for (int l = 0; l < 16; l++)
-                dst[i + group * 16 + l] = step * (float)(qs[l] >> shift & 3) - offset;
-        }
-    }
+    st_k_unpack(&st_q2_k_type, src, dst, n);
 }
 
 void st_q2_k_pack(const float *src, const float *importance, void *dst, int64_t n)

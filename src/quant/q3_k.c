@@ -1,7 +1,7 @@
 /* q3_k.c: the low 2 bits lie as in q2_k; bit j / 32 of hmask byte j % 32 is element j's third bit. */
 #include <string.h>
 
-#include "base/half.h"
+#include "quant/k_block.h"
 #include "quant/k_fit.h"
 #include "quant/quant.h"
 
@@ -12,21 +12,27 @@ static int scale_of(const uint8_t scales[12], int j)
     return (low | high << 4) - 32;
 }
 
+static void read(const void *block, st_k_block *out)
+{
+    st_q3_k b;
+    memcpy(&b, block, sizeof b);
+    out->d = b.d;
+    out->dmin = 0;
+    memset(out->offset, 0, sizeof out->offset);
+    for (int group = 0; group < 16; group++)
+        out->step[group] = (int8_t)scale_of(b.scales, group);
+    for (int part = 0; part < 8; part++)
+        for (int l = 0; l < 32; l++) {
+            const int low = b.qs[part / 4 * 32 + l] >> part % 4 * 2 & 3, third = b.hmask[l] >> part & 1;
+            out->codes[part * 32 + l] = (uint8_t)(low | third << 2);
+        }
+}
+
+const st_k_type st_q3_k_type = {SOTTO_Q3_K, sizeof(st_q3_k), 16, 3, 4, false, read};
+
 void st_q3_k_unpack(const void *src, float *dst, int64_t n)
 {
-    const uint8_t *in = src;
-    for (int64_t i = 0; i < n; i += ST_BLOCK_K, in += sizeof(st_q3_k)) {
-        st_q3_k b;
-        memcpy(&b, in, sizeof b);
-        const float d = st_f16_to_f32(b.d);
-        for (int group = 0; group < 16; group++) {
-            const float step = d * (float)scale_of(b.scales, group);
-            const uint8_t *const qs = b.qs + group / 8 * 32 + group % 2 * 16, *const third = b.hmask + group % 2 * 16;
-            const int shift = group % 8 / 2 * 2, bit = group / 2;
-            for (int l = 0; l < 16; l++)
-                dst[i + group * 16 + l] = step * (float)(((qs[l] >> shift & 3) | (third[l] >> bit & 1) << 2) - 4);
-        }
-    }
+    st_k_unpack(&st_q3_k_type, src, dst, n);
 }
 
 void st_q3_k_pack(const float *src, const float *importance, void *dst, int64_t n)

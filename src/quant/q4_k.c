@@ -1,26 +1,30 @@
 /* q4_k.c: byte l of each 32 holds element l of an even group below and of the odd group after it above. */
 #include <string.h>
 
-#include "base/half.h"
+#include "quant/k_block.h"
 #include "quant/k_fit.h"
 #include "quant/quant.h"
 
+static void read(const void *block, st_k_block *out)
+{
+    st_q4_k b;
+    memcpy(&b, block, sizeof b);
+    out->d = b.d;
+    out->dmin = b.dmin;
+    for (int group = 0; group < 8; group++) {
+        uint8_t scale;
+        st_k_scale(b.scales, group, &scale, &out->offset[group]);
+        out->step[group] = (int8_t)scale;
+        for (int l = 0; l < 32; l++)
+            out->codes[group * 32 + l] = b.qs[group / 2 * 32 + l] >> group % 2 * 4 & 15;
+    }
+}
+
+const st_k_type st_q4_k_type = {SOTTO_Q4_K, sizeof(st_q4_k), 32, 4, 0, true, read};
+
 void st_q4_k_unpack(const void *src, float *dst, int64_t n)
 {
-    const uint8_t *in = src;
-    for (int64_t i = 0; i < n; i += ST_BLOCK_K, in += sizeof(st_q4_k)) {
-        st_q4_k b;
-        memcpy(&b, in, sizeof b);
-        const float d = st_f16_to_f32(b.d), dmin = st_f16_to_f32(b.dmin);
-        for (int group = 0; group < 8; group++) {
-            uint8_t scale, min;
-            st_k_scale(b.scales, group, &scale, &min);
-            const float step = d * (float)scale, offset = dmin * (float)min;
-            const uint8_t *const qs = b.qs + group / 2 * 32;
-            for (int l = 0; l < 32; l++)
-                dst[i + group * 32 + l] = step * (float)(qs[l] >> group % 2 * 4 & 15) - offset;
-        }
-    }
+    st_k_unpack(&st_q4_k_type, src, dst, n);
 }
 
 void st_q4_k_pack(const float *src, const float *importance, void *dst, int64_t n)

@@ -1,28 +1,32 @@
 /* q5_k.c: as q4_k; bit g of qh byte l is the fifth bit of element l of group g. */
 #include <string.h>
 
-#include "base/half.h"
+#include "quant/k_block.h"
 #include "quant/k_fit.h"
 #include "quant/quant.h"
 
-void st_q5_k_unpack(const void *src, float *dst, int64_t n)
+static void read(const void *block, st_k_block *out)
 {
-    const uint8_t *in = src;
-    for (int64_t i = 0; i < n; i += ST_BLOCK_K, in += sizeof(st_q5_k)) {
-        st_q5_k b;
-        memcpy(&b, in, sizeof b);
-        const float d = st_f16_to_f32(b.d), dmin = st_f16_to_f32(b.dmin);
-        for (int group = 0; group < 8; group++) {
-            uint8_t scale, min;
-            st_k_scale(b.scales, group, &scale, &min);
-            const float step = d * (float)scale, offset = dmin * (float)min;
-            const uint8_t *const qs = b.qs + group / 2 * 32;
-            for (int l = 0; l < 32; l++) {
-                const int q = (qs[l] >> group % 2 * 4 & 15) | (b.qh[l] >> group & 1) << 4;
-                dst[i + group * 32 + l] = step * (float)q - offset;
-            }
+    st_q5_k b;
+    memcpy(&b, block, sizeof b);
+    out->d = b.d;
+    out->dmin = b.dmin;
+    for (int group = 0; group < 8; group++) {
+        uint8_t scale;
+        st_k_scale(b.scales, group, &scale, &out->offset[group]);
+        out->step[group] = (int8_t)scale;
+        for (int l = 0; l < 32; l++) {
+            const int low = b.qs[group / 2 * 32 + l] >> group % 2 * 4 & 15, fifth = b.qh[l] >> group & 1;
+            out->codes[group * 32 + l] = (uint8_t)(low | fifth << 4);
         }
     }
+}
+
+const st_k_type st_q5_k_type = {SOTTO_Q5_K, sizeof(st_q5_k), 32, 5, 0, true, read};
+
+void st_q5_k_unpack(const void *src, float *dst, int64_t n)
+{
+    st_k_unpack(&st_q5_k_type, src, dst, n);
 }
 
 void st_q5_k_pack(const float *src, const float *importance, void *dst, int64_t n)

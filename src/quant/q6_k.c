@@ -2,26 +2,31 @@
  * qh holds the high 2 bits of elements l, l + 32, l + 64 and l + 96. */
 #include <string.h>
 
-#include "base/half.h"
+#include "quant/k_block.h"
 #include "quant/k_fit.h"
 #include "quant/quant.h"
 
+static void read(const void *block, st_k_block *out)
+{
+    st_q6_k b;
+    memcpy(&b, block, sizeof b);
+    out->d = b.d;
+    out->dmin = 0;
+    memcpy(out->step, b.scales, sizeof out->step);
+    memset(out->offset, 0, sizeof out->offset);
+    for (int part = 0; part < 8; part++) {
+        const uint8_t *const low = b.ql + part / 4 * 64 + part % 2 * 32, *const high = b.qh + part / 4 * 32;
+        for (int l = 0; l < 32; l++)
+            out->codes[part * 32 + l] =
+                (uint8_t)((low[l] >> part % 4 / 2 * 4 & 15) | (high[l] >> part % 4 * 2 & 3) << 4);
+    }
+}
+
+const st_k_type st_q6_k_type = {SOTTO_Q6_K, sizeof(st_q6_k), 16, 6, 32, false, read};
+
 void st_q6_k_unpack(const void *src, float *dst, int64_t n)
 {
-    const uint8_t *in = src;
-    for (int64_t i = 0; i < n; i += ST_BLOCK_K, in += sizeof(st_q6_k)) {
-        st_q6_k b;
-        memcpy(&b, in, sizeof b);
-        const float d = st_f16_to_f32(b.d);
-        for (int group = 0; group < 16; group++) {
-            const float step = d * (float)b.scales[group];
-            const uint8_t *const ql = b.ql + group / 8 * 64 + group % 4 * 16;
-            const uint8_t *const qh = b.qh + group / 8 * 32 + group % 2 * 16;
-            const int low = group % 8 / 4 * 4, high = group % 8 / 2 * 2;
-            for (int l = 0; l < 16; l++)
-                dst[i + group * 16 + l] = step * (float)(((ql[l] >> low & 15) | (qh[l] >> high & 3) << 4) - 32);
-        }
-    }
+    st_k_unpack(&st_q6_k_type, src, dst, n);
 }
 
 void st_q6_k_pack(const float *src, const float *importance, void *dst, int64_t n)

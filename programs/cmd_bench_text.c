@@ -264,8 +264,9 @@ static sotto_status measure_all(bench *b, const char *path, int threads, sotto_e
     sotto_status status = SOTTO_OK;
     plan(b);
     if (!b->args->json)
-        printf("%s (%s, %s, %s), mean of %lld runs\n", b->llm->model, b->info.architecture, b->info.compute,
-               sotto_backend_description(backend), (long long)b->args->runs);
+        printf("%s (%s, %s, %s), %s%s\n", b->llm->model, b->info.architecture, b->info.compute,
+               sotto_backend_description(backend), b->args->runs > 1 ? "mean of " : "",
+               cli_count(b->args->runs, "run").text);
     for (int i = 0; status == SOTTO_OK && i < b->n_tests; i++) {
         status = measure(b, &b->tests[i], err);
         if (status == SOTTO_OK && !b->args->json)

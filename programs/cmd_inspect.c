@@ -83,7 +83,7 @@ static void add_value(cli_text *t, const sotto_model_file *f, const sotto_meta *
         if (all)
             cli_text_puts(t, "null");
         else
-            cli_text_printf(t, "an array of %lld arrays", (long long)m->count);
+            cli_text_printf(t, "an array of %s", cli_count(m->count, "array").text);
         return;
     }
     cli_text_puts(t, "[");
@@ -161,9 +161,9 @@ static void describe(cli_text *t, const sotto_model_file *f, const char *path, c
         cli_text_puts(t, ",\n  \"metadata\": {");
     } else {
         cli_text_puts(t, path);
-        cli_text_printf(t, ": %s, %lld tensors, %.1f MB, %.1f M parameters%s%s\n", sotto_model_file_format(f),
-                        (long long)n, (double)bytes / 1e6, (double)parameters / 1e6, format ? ", chat format " : "",
-                        format ? format : "");
+        cli_text_printf(t, ": %s, %s, %.1f MB, %.1f M parameters%s%s\n", sotto_model_file_format(f),
+                        cli_count(n, "tensor").text, (double)bytes / 1e6, (double)parameters / 1e6,
+                        format ? ", chat format " : "", format ? format : "");
     }
     for (int64_t i = 0; i < sotto_meta_count(f); i++) {
         sotto_meta m;

@@ -112,8 +112,9 @@ static sotto_status cut(measure *m, sotto_error *err)
         m->n_chunks = n / m->n_ctx;
     }
     if (a->stride > 0 ? m->n_chunks < 1 : n < 2 * m->n_ctx) {
-        cli_fail(err, SOTTO_E_FORMAT, "the text has %lld tokens, but with a context of %lld at least %lld are needed",
-                 (long long)n, (long long)m->n_ctx, (long long)(a->stride > 0 ? m->n_ctx + 1 : 2 * m->n_ctx));
+        cli_fail(err, SOTTO_E_FORMAT, "the text has %s, but with a context of %lld at least %lld are needed",
+                 cli_count(n, "token").text, (long long)m->n_ctx,
+                 (long long)(a->stride > 0 ? m->n_ctx + 1 : 2 * m->n_ctx));
         return SOTTO_E_FORMAT;
     }
     if (a->chunks >= 0 && m->n_chunks > a->chunks)
@@ -141,8 +142,8 @@ static void report(const measure *m, double seconds)
 {
     const perplexity_args *a = m->args;
     if (!a->json) {
-        printf("perplexity %.4f +/- %.5f over %lld tokens in %lld chunks of %lld\n", value_of(m), error_of(m),
-               (long long)m->count, (long long)m->n_chunks, (long long)m->n_ctx);
+        printf("perplexity %.4f +/- %.5f over %s in %s of %lld\n", value_of(m), error_of(m),
+               cli_count(m->count, "token").text, cli_count(m->n_chunks, "chunk").text, (long long)m->n_ctx);
         return;
     }
     cli_text t = {0};

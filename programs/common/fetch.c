@@ -203,14 +203,14 @@ static bool attempt(const cli_fetch *r, const char *part, transfer *t, bool *don
     if (cli_interrupted())
         return cli_fail(err, SOTTO_E_ABORTED, "interrupted; the next try goes on from here");
     if (t->too_long || code == CURLE_FILESIZE_EXCEEDED) {
-        cli_fail(err, SOTTO_E_FORMAT, "%s: is longer than %s %lld bytes; the file was removed", r->url,
-                 r->size ? "the expected" : "the limit of", (long long)t->limit);
+        cli_fail(err, SOTTO_E_FORMAT, "%s: is longer than %s %s; the file was removed", r->url,
+                 r->size ? "the expected" : "the limit of", cli_count(t->limit, "byte").text);
         remove(part);
         return false;
     }
     if (code == CURLE_OK && r->size && size_of(part) < (curl_off_t)r->size) {
-        cli_fail(err, SOTTO_E_FORMAT, "%s: has %lld bytes, expected %lld; the file was removed", r->url,
-                 (long long)size_of(part), (long long)r->size);
+        cli_fail(err, SOTTO_E_FORMAT, "%s: has %s, expected %lld; the file was removed", r->url,
+                 cli_count(size_of(part), "byte").text, (long long)r->size);
         remove(part);
         return false;
     }

@@ -97,6 +97,16 @@ static int lead(unsigned char c, unsigned char *low, unsigned char *high)
     return -1;
 }
 
+cli_counted cli_count(int64_t n, const char *one)
+{
+    cli_counted c;
+    const size_t length = strlen(one);
+    const bool is_matrix = strcmp(one, "matrix") == 0, hisses = length > 1 && strcmp(one + length - 2, "ss") == 0;
+    const char *end = n == 1 ? "" : is_matrix ? "ces" : hisses ? "es" : "s";
+    snprintf(c.text, sizeof c.text, "%lld %.*s%s", (long long)n, (int)length - (is_matrix && n != 1), one, end);
+    return c;
+}
+
 size_t cli_utf8_length(const char *s, size_t n, size_t *bad)
 {
     unsigned char low, high;

@@ -17,6 +17,12 @@ void cli_text_add(cli_text *t, const char *data, size_t n);
 void cli_text_puts(cli_text *t, const char *text);
 void cli_text_printf(cli_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A number of things, as "1 token", "2 tokens"; for use within one expression. */
+typedef struct cli_counted {
+    char text[48];
+} cli_counted;
+cli_counted cli_count(int64_t n, const char *one);
+
 /* Length in bytes of the well-formed character at s (1..4), or 0: malformed or cut, when *bad gets how many bytes to
  * replace by one U+FFFD (as the Unicode standard recommends: the longest start of a well-formed sequence). */
 size_t cli_utf8_length(const char *s, size_t n, size_t *bad);

@@ -107,29 +107,61 @@ static void describe(const tokenize_args *a, const sotto_llama_model *model, con
     }
 }
 
-/* "[1, 2, 3]", "1 2 3", "1,2,3" */
+/* What is wrong at a place of a list of ids. */
+static bool bad_list(const char *text, size_t at, size_t n, const char *expected, sotto_error *err)
+{
+    if (at >= n)
+        return cli_fail(err, SOTTO_E_ARGUMENT, "--decode: the list ends where %s is expected", expected);
+    return cli_fail(err, SOTTO_E_ARGUMENT, "--decode: \"%.20s\" at character %zu, where %s is expected", text + at,
+                    at + 1, expected);
+}
+
+/* One id. */
+static bool parse_id(const char *text, size_t *at, size_t n, int64_t n_vocab, cli_ids *out, sotto_error *err)
+{
+    int64_t v = 0;
+    const size_t start = *at;
+    for (; *at < n && text[*at] >= '0' && text[*at] <= '9'; ++*at)
+        v = v < n_vocab ? 10 * v + (text[*at] - '0') : v; /* what is too large stays so */
+    if (*at == start)
+        return bad_list(text, *at, n, "the id of a token", err);
+    if (v >= n_vocab)
+        return cli_fail(err, SOTTO_E_ARGUMENT, "--decode: token %.*s is not one of the model's %lld",
+                        (int)(*at - start < 24 ? *at - start : 24), text + start, (long long)n_vocab);
+    out->id[out->n++] = (int32_t)v;
+    return true;
+}
+
+/* "[1, 2, 3]" or "[]"; without brackets "1 2 3" or "1, 2, 3", at least one. */
 static bool parse_ids(const char *text, size_t n, int64_t n_vocab, cli_ids *out, sotto_error *err)
 {
+    static const char blank[] = " \t\r\n";
     out->id = malloc((n / 2 + 1) * sizeof *out->id);
     out->n = 0;
     if (!out->id)
         return cli_fail(err, SOTTO_E_MEMORY, "out of memory");
-    for (const char *p = text;;) {
-        p += strspn(p, " \t\r\n,[]");
-        if (p >= text + n || !*p)
-            break;
-        char *end;
-        errno = 0;
-        const long long v = strtoll(p, &end, 10);
-        if (end == p || *p < '0' || *p > '9' || errno || (*end && !strchr(" \t\r\n,]", *end)))
-            return cli_fail(err, SOTTO_E_ARGUMENT, "--decode: \"%.20s\" is not the id of a token", p);
-        if (v >= n_vocab)
-            return cli_fail(err, SOTTO_E_ARGUMENT, "--decode: token %lld is not one of the model's %lld", v,
-                            (long long)n_vocab);
-        out->id[out->n++] = (int32_t)v;
-        p = end;
+    size_t at = strspn(text, blank);
+    const bool in_brackets = at < n && text[at] == '[';
+    at += in_brackets;
+    at += strspn(text + at, blank);
+    bool over = in_brackets && text[at] == ']';
+    while (!over) {
+        if (!parse_id(text, &at, n, n_vocab, out, err))
+            return false;
+        const size_t gap = strspn(text + at, blank);
+        at += gap;
+        if (text[at] == ',')
+            at += 1 + strspn(text + at + 1, blank);
+        else if (in_brackets && text[at] != ']')
+            return bad_list(text, at, n, ", or ]", err);
+        else if (!in_brackets && gap == 0 && at < n)
+            return bad_list(text, at, n, "a space or ,", err);
+        else
+            over = in_brackets || at >= n;
     }
-    return true;
+    at += in_brackets;
+    at += strspn(text + at, blank);
+    return at >= n || bad_list(text, at, n, "the end", err);
 }
 
 static sotto_status decode(const tokenize_args *a, const sotto_llama_model *model, const cli_ids *ids, cli_text *out,

@@ -227,9 +227,9 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
             &out, ", \"size\": \"%s\", \"format\": \"%s\", \"compute\": \"%s\", \"threads\": %lld, \"runs\": %lld, \"steps\": %lld",
             info->size, info->format, info->compute, (long long)threads, (long long)a->runs, (long long)t->n_decode);
     } else {
-        cli_text_printf(&out, "%s (%s, %s, %s), median of %lld runs of %lld windows and %lld steps\n", a->llm.model,
-                        info->size, info->format, info->compute, (long long)a->runs, (long long)t->n_encode,
-                        (long long)t->n_decode);
+        cli_text_printf(&out, "%s (%s, %s, %s), %s%s of %s and %s\n", a->llm.model, info->size, info->format,
+                        info->compute, a->runs > 1 ? "median of " : "", cli_count(a->runs, "run").text,
+                        cli_count(t->n_encode, "window").text, cli_count(t->n_decode, "step").text);
     }
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         if (isnan(values[i].value))
@@ -342,6 +342,8 @@ static int run(void *args, const cli_list *inputs)
     if (checked != CLI_OK)
         return checked;
     sotto_error err = {0};
+    if (!cli_device_known(a->llm.devices.device, &err))
+        return cli_usage(&cmd_bench, "%s", err.text);
     sotto_whisper_model *model = NULL;
     sotto_whisper_model_options mo;
     sotto_whisper_model_options_default(&mo);

@@ -3,6 +3,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/outfile.h"
+
+bool cli_device_known(const char *list, sotto_error *err)
+{
+    static const char *const kinds[] = {"auto", "cpu", "cuda", "metal", "opencl", "sim", "reference"};
+    for (const char *p = list;; p++) {
+        const size_t n = strcspn(p, ","), n_kind = strcspn(p, ":,");
+        bool known = false;
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            known = known || (strlen(kinds[i]) == n_kind && memcmp(kinds[i], p, n_kind) == 0);
+        if (!known)
+            return cli_fail(
+                err, SOTTO_E_ARGUMENT,
+                "device \"%.*s\": expected auto or one of cpu, cuda:0, metal:0, opencl:0, sim:0, reference; "
+                "sotto devices lists those of this machine",
+                (int)(n < 60 ? n : 60), p);
+        p += n;
+        if (!*p)
+            return true;
+    }
+}
+
 void cli_device_fill(const cli_device_args *a, sotto_backend_options *o)
 {
     o->device = a->device;

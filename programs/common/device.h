@@ -89,6 +89,8 @@ typedef struct cli_device_args {
             "numbers that weights are kept and multiplied in; auto = what the device multiplies fastest" \
     }
 
+/* Whether a list has only names that devices have in some build: else it is a wrong argument, wherever it is run. */
+bool cli_device_known(const char *list, sotto_error *err);
 /* What the arguments say; threads, level and logger are left alone. */
 void cli_device_fill(const cli_device_args *args, sotto_backend_options *out);
 /* The need of each device, as a table on stdout. */

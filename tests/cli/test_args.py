@@ -40,7 +40,7 @@ ROWS = [
     {"args": ["transcribe", "-et", "2.4", "a.wav"], "exit": 2, "err": "--compression-ratio-threshold"},
     {"args": ["transcribe", "--cpu", "zzz", "a.wav"], "exit": 2, "err": '"zzz" is not one of: auto portable'},
     {"args": ["transcribe", "-ng", "-dev", "cpu,reference", "a.wav"], "exit": 2, "err": "exclude each other"},
-    {"args": ["bench", "-m", "/dev/null", "--device", "gpu0"], "exit": 1, "err": "."},
+    {"args": ["bench", "-m", "/dev/null", "--device", "gpu0"], "exit": 2, "err": 'device "gpu0": expected'},
     {"args": ["transcribe", "-o", "", "a.wav"], "exit": 2, "err": "--output-dir is empty"},
     {"args": ["transcribe", "-of", "", "a.wav"], "exit": 2, "err": "--output-file is empty"},
     {"args": ["transcribe", "a.wav", ""], "exit": 2, "err": "name of an input is empty"},

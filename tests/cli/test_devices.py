@@ -16,7 +16,7 @@ def simulated(c):
 
 def devices_that_are_not_there(c):
     refused(c, r'device "cuda:77": .*expected auto or one of .*cpu', "noise.wav", "--device", "cuda:77", code=1)
-    refused(c, r'device "gpu0": expected auto or one of .*cpu', "noise.wav", "--device", "cpu,gpu0", code=1)
+    refused(c, r'device "gpu0": expected auto or one of .*cpu', "noise.wav", "--device", "cpu,gpu0")
     refused(c, 'device "cpu" is named twice', "noise.wav", "--device", "cpu,cpu")
     refused(c, "--no-gpu and --device exclude each other", "noise.wav", "--no-gpu", "--device", "reference")
     refused(c, 'kv_device "cuda:0": expected one of the devices in use, cpu', "noise.wav", "--device", "cpu", "--kv-device", "cuda:0")

@@ -111,8 +111,8 @@ static sotto_status collect(const imatrix_args *a, const sotto_llama_model *mode
     }
     int64_t n_chunks = ids.n / a->llm.ctx;
     if (status == SOTTO_OK && n_chunks < 1) {
-        cli_fail(err, SOTTO_E_FORMAT, "the text has %lld tokens, but with a context of %lld at least as many are needed",
-                 (long long)ids.n, (long long)a->llm.ctx);
+        cli_fail(err, SOTTO_E_FORMAT, "the text has %s, but with a context of %lld at least as many are needed",
+                 cli_count(ids.n, "token").text, (long long)a->llm.ctx);
         status = SOTTO_E_FORMAT;
     }
     if (a->chunks >= 0 && n_chunks > a->chunks)
@@ -144,6 +144,9 @@ static int check(const imatrix_args *a)
         cli_say(NULL, "%s exists; --force writes over it", a->output);
         return CLI_FAILED;
     }
+    sotto_error err = {0};
+    if (!a->llm.devices.memory && !cli_can_write(a->output, &err))
+        return cli_llm_failed(err.code, &err);
     return CLI_OK;
 }
 
@@ -173,7 +176,7 @@ static int run(void *args, const cli_list *inputs)
     } else if (status != SOTTO_OK) {
         code = cli_llm_failed(status, &err);
     } else if (code == CLI_OK && !a->quiet && !a->llm.devices.memory) {
-        cli_say(NULL, "wrote %s: %lld matrices", a->output, (long long)sotto_imatrix_count(s.matrix));
+        cli_say(NULL, "wrote %s: %s", a->output, cli_count(sotto_imatrix_count(s.matrix), "matrix").text);
     }
     sotto_imatrix_free(s.matrix);
     free(s.squares);

@@ -2,6 +2,7 @@
 #include "outfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,14 +103,50 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* "path.PID.part" beside what a link points to; NULL without memory; free() it. */
+static char *temporary_name(const char *target)
+{
+    const size_t size = strlen(target) + 32;
+    char *name = malloc(size);
+    if (name)
+        snprintf(name, size, "%s.%ld.part", target, (long)getpid());
+    return name;
+}
+
+bool cli_can_write(const char *path, sotto_error *err)
+{
+    if (cli_is_folder(path))
+        return cli_fail(err, SOTTO_E_IO, "%s: is a folder", path);
+    char *behind = realpath(path, NULL);
+    const char *target = behind ? behind : path;
+    char *temporary = temporary_name(target);
+    bool ok = false;
+    if (!temporary)
+        errno = ENOMEM;
+    else if (is_special(target)) {
+        ok = access(target, W_OK) == 0;
+    } else {
+        const int f = open(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        ok = f >= 0;
+        if (ok) {
+            close(f);
+            remove(temporary);
+        }
+    }
+    if (!ok)
+        cli_fail(err, SOTTO_E_IO, "cannot write %s: %s", path, strerror(errno));
+    free(temporary);
+    free(behind);
+    return ok;
+}
+
 bool cli_write_file(const char *path, const void *data, size_t n, sotto_error *err)
 {
     if (cli_is_folder(path))
         return cli_fail(err, SOTTO_E_IO, "%s: is a folder", path);
     char *behind = realpath(path, NULL); /* a link stays, and what it points to is replaced */
     const char *target = behind ? behind : path;
-    const size_t size = strlen(target) + 32;
-    char *temporary = malloc(size);
+    char *temporary = temporary_name(target);
     FILE *f = NULL;
     bool ok = false;
     if (!temporary)
@@ -118,7 +155,6 @@ bool cli_write_file(const char *path, const void *data, size_t n, sotto_error *e
         f = fopen(target, "wb");
         ok = f && fill(f, data, n);
     } else {
-        snprintf(temporary, size, "%s.%ld.part", target, (long)getpid());
         f = fopen(temporary, "wb");
         ok = f && fill(f, data, n) && rename(temporary, target) == 0;
         const int why = errno;

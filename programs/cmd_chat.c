@@ -15,6 +15,8 @@
 #include "common/sampling.h"
 #include "conversation.h"
 
+enum { ROOM_FOR_ANSWER = 256 }; /* in a context that is proposed */
+
 typedef struct chat_args {
     cli_llm_args llm;
     cli_sampling_args sampling;
@@ -27,8 +29,8 @@ typedef struct chat_args {
 static const cli_option options[] = {
     CLI_LLM_MODEL_OPTIONS(AT(llm)),
     {"system", "-sys --system-prompt", CLI_TEXT, AT(system), "TEXT", NULL, 0, 0, NULL, "the system message"},
-    {"template", "--chat-template", CLI_TEXT, AT(template), "NAME", NULL, 0, 0, NULL,
-     "chat format: chatml llama2 llama3 gemma mistral phi3 zephyr; else what the model names"},
+    {"template", "--chat-template", CLI_CHOICE, AT(template), "NAME", NULL, 0, 0, CLI_CHAT_FORMATS,
+     "the format of the conversation, when the model's own is not known"},
     {"load", NULL, CLI_TEXT, AT(load), "FILE", NULL, 0, 0, NULL, "go on with a conversation that /save wrote"},
     {"tokens", "-n --n-predict", CLI_INT, AT(tokens), "N", "-1", -1, 1e9, NULL,
      "so many tokens an answer at most; -1 = until the model ends it or the context is full"},
@@ -111,10 +113,14 @@ static sotto_status fit(chat *c, cli_ids *out, sotto_error *err)
     if (forgotten > 0)
         tell(c, "the context is full: the oldest questions and answers were forgotten");
     if (status == SOTTO_OK && out->n >= c->n_ctx) {
-        cli_fail(err, SOTTO_E_FULL,
-                 "context full: with this question the conversation has %lld tokens, and the context holds %lld; what "
-                 "helps: /undo, /clear, a larger --ctx, or --context-shift",
-                 (long long)out->n, (long long)c->n_ctx);
+        const bool alone = c->talk.n - cli_conversation_has_system(&c->talk) == 1;
+        char larger[160];
+        cli_fail(
+            err, SOTTO_E_FULL,
+            "context full: with this question the conversation has %s, and the context holds %lld; what helps: %s%s%s",
+            cli_count(out->n, "token").text, (long long)c->n_ctx, alone ? "a shorter question or " : "/undo, /clear, ",
+            cli_llm_larger_context(c->model, out->n + ROOM_FOR_ANSWER, larger, sizeof larger),
+            alone || c->args->context_shift ? "" : " or --context-shift");
         return SOTTO_E_FULL;
     }
     return status;
@@ -134,8 +140,8 @@ static int64_t tokens_to_keep(const chat *c)
 
 static void print_timings(const cli_answer *a, int64_t n_new, double prompt_s)
 {
-    fprintf(stderr, "prompt %lld tokens, %.1f a second; answer %lld tokens, %.1f a second; ended by: %s\n",
-            (long long)n_new, prompt_s > 0 ? (double)n_new / prompt_s : 0, (long long)a->n_ids,
+    fprintf(stderr, "prompt %s, %.1f a second; answer %s, %.1f a second; ended by: %s\n", cli_count(n_new, "token").text,
+            prompt_s > 0 ? (double)n_new / prompt_s : 0, cli_count(a->n_ids, "token").text,
             a->seconds > 0 ? (double)a->n_steps / a->seconds : 0, cli_end_name(a->end));
 }
 
@@ -178,7 +184,8 @@ static sotto_status answer(chat *c, sotto_error *err)
         print_timings(&a, n_new, prompt_s);
     if (status == SOTTO_OK && a.end == CLI_END_FULL) {
         cli_fail(err, SOTTO_E_FULL,
-                 "context full: the answer was cut; what helps: /undo, /clear, a larger --ctx, or --context-shift");
+                 "context full: it holds %s, and the answer was cut; what helps: /undo, /clear, a larger --ctx%s",
+                 cli_count(c->n_ctx, "token").text, c->args->context_shift ? "" : " or --context-shift");
         status = SOTTO_E_FULL;
     }
     sotto_sampler_free(a.sampler);
@@ -274,7 +281,8 @@ static sotto_status do_tokens(chat *c, const char *rest, sotto_error *err)
     cli_ids ids = {0};
     const sotto_status status = c->talk.n > 0 ? tokens_of(c, c->talk.n, false, &ids, err) : SOTTO_OK;
     if (status == SOTTO_OK)
-        printf("%lld of %lld tokens, %d messages\n", (long long)ids.n, (long long)c->n_ctx, c->talk.n);
+        printf("%lld of %s, %s\n", (long long)ids.n, cli_count(c->n_ctx, "token").text,
+               cli_count(c->talk.n, "message").text);
     free(ids.id);
     return status;
 }
@@ -487,8 +495,8 @@ static int run(void *args, const cli_list *inputs)
             code = cli_llm_failed(status, &err);
         } else if (!c.args->llm.devices.memory) {
             if (c.terminal && !c.args->quiet)
-                cli_say(NULL, "%s, a context of %lld tokens, seed %llu; /help lists commands, Ctrl-C stops an answer",
-                        c.info.name[0] ? c.info.name : c.args->llm.model, (long long)c.n_ctx,
+                cli_say(NULL, "%s, a context of %s, seed %llu; /help lists commands, Ctrl-C stops an answer",
+                        c.info.name[0] ? c.info.name : c.args->llm.model, cli_count(c.n_ctx, "token").text,
                         (unsigned long long)c.sampling.seed);
             code = converse(&c);
         }

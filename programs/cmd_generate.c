@@ -10,6 +10,8 @@
 #include "common/sampling.h"
 #include "common/trace.h"
 
+enum { ROOM_FOR_TEXT = 256 }; /* what is proposed for a text whose length was not given */
+
 typedef struct generate_args {
     cli_llm_args llm;
     cli_sampling_args sampling;
@@ -29,8 +31,8 @@ static const cli_option options[] = {
     {"chat", "-cnv", CLI_FLAG, AT(chat), NULL, NULL, 0, 0, NULL,
      "the prompt is a user's message in the model's chat format (see sotto chat); else it is completed as it is"},
     {"system", "-sys --system-prompt", CLI_TEXT, AT(system), "TEXT", NULL, 0, 0, NULL, "with --chat: the system message"},
-    {"template", "--chat-template", CLI_TEXT, AT(template), "NAME", NULL, 0, 0, NULL,
-     "with --chat: chatml llama2 llama3 gemma mistral phi3 zephyr; else what the model names"},
+    {"template", "--chat-template", CLI_CHOICE, AT(template), "NAME", NULL, 0, 0, CLI_CHAT_FORMATS,
+     "with --chat: the format of the conversation, when the model's own is not known"},
     CLI_LLM_SESSION_OPTIONS(AT(llm), "0"),
     {"context-shift", NULL, CLI_FLAG, AT(context_shift), NULL, NULL, 0, 0, NULL,
      "when the context is full, forget the older half of it and go on"},
@@ -80,6 +82,17 @@ static bool on_abort(void *user)
 {
     (void)user;
     return cli_interrupted();
+}
+
+/* While the state is kept the signal that ended the text stops nothing more: abort is NULL. */
+static void set_run_options(job *j, bool (*abort)(void *user))
+{
+    const char *trace = j->args->trace ? j->args->trace : "";
+    const sotto_run_options ro = {.abort = abort,
+                                  .trace = strcmp(trace, "ops") == 0 ? cli_trace_node : NULL,
+                                  .trace_split = strcmp(trace, "sched") == 0 ? cli_trace_split : NULL,
+                                  .trace_user = &j->progress};
+    sotto_llama_set_run_options(j->session, &ro);
 }
 
 static int check(const generate_args *a)
@@ -182,25 +195,57 @@ static sotto_status tokenize(job *j, sotto_error *err)
     return SOTTO_OK;
 }
 
-static sotto_status prepare(job *j, sotto_error *err)
+static sotto_status no_prompt(const job *j, sotto_error *err)
+{
+    if (j->resumed)
+        cli_fail(err, SOTTO_E_FORMAT, "%s: the session has no tokens, so a prompt is needed", j->args->session);
+    else if (j->args->no_bos)
+        cli_fail(err, SOTTO_E_ARGUMENT, "the prompt is empty, and with --no-bos no token is left to start from");
+    else
+        cli_fail(err, SOTTO_E_FORMAT, "the prompt is empty, and the model has no begin token to start from");
+    return err->code;
+}
+
+/* The prompt and what is to be written after it, but not beyond what the model was trained for when the prompt alone is not. */
+static int64_t wanted_context(const job *j)
+{
+    const int64_t more = j->args->tokens >= 0 ? j->args->tokens : ROOM_FOR_TEXT, n = j->prompt.n + more;
+    const bool fits = j->args->tokens < 0 && j->prompt.n < j->info.n_ctx_train && n > j->info.n_ctx_train;
+    return fits ? j->info.n_ctx_train : n;
+}
+
+static sotto_status load_session(job *j, sotto_error *err)
 {
     const generate_args *a = j->args;
-    const int64_t n_ctx = cli_llm_context(&a->llm, j->model);
-    sotto_status status = SOTTO_OK;
-    if (a->session && cli_is_file(a->session))
-        status = sotto_llama_state_load(j->session, 0, a->session, err);
-    else if (a->session && !a->prompt && !a->prompt_file) {
-        cli_fail(err, status = SOTTO_E_NOT_FOUND, "%s: there is no such session yet, so a prompt is needed", a->session);
+    if (a->session && cli_is_file(a->session)) {
+        const sotto_status status = sotto_llama_state_load(j->session, 0, a->session, err);
+        char sentence[sizeof err->text];
+        snprintf(sentence, sizeof sentence, "%s", err->text);
+        if (status == SOTTO_E_FULL)
+            cli_fail(err, status, "%.300s; a larger --ctx is needed (the model was trained for %d)", sentence,
+                     j->info.n_ctx_train);
+        return status;
     }
+    if (a->session && !a->prompt && !a->prompt_file) {
+        cli_fail(err, SOTTO_E_NOT_FOUND, "%s: there is no such session yet, so a prompt is needed", a->session);
+        return SOTTO_E_NOT_FOUND;
+    }
+    return SOTTO_OK;
+}
+
+static sotto_status prepare(job *j, sotto_error *err)
+{
+    const int64_t n_ctx = cli_llm_context(&j->args->llm, j->model);
+    sotto_status status = load_session(j, err);
     if (status == SOTTO_OK)
         status = tokenize(j, err);
-    if (status == SOTTO_OK && j->prompt.n == 0) {
-        cli_fail(err, SOTTO_E_FORMAT, "the prompt is empty, and the model has no begin token to start from");
-        return SOTTO_E_FORMAT;
-    }
+    if (status == SOTTO_OK && j->prompt.n == 0)
+        return no_prompt(j, err);
     if (status == SOTTO_OK && j->prompt.n > n_ctx) {
-        cli_fail(err, SOTTO_E_FULL, "the prompt has %lld tokens, but the context holds %lld: a larger one is --ctx %lld",
-                 (long long)j->prompt.n, (long long)n_ctx, (long long)(j->prompt.n + 256));
+        char larger[160];
+        cli_fail(err, SOTTO_E_FULL, "context full: the prompt has %s, but the context holds %lld: give %s",
+                 cli_count(j->prompt.n, "token").text, (long long)n_ctx,
+                 cli_llm_larger_context(j->model, wanted_context(j), larger, sizeof larger));
         return SOTTO_E_FULL;
     }
     return status;
@@ -214,12 +259,50 @@ static sotto_status make_sampler(job *j, sotto_error *err)
     return status;
 }
 
+/* The state after the text, also after one that a signal ended. */
+static sotto_status keep_session(job *j, sotto_error *err)
+{
+    const char *path = j->args->session;
+    if (j->answer.lost) {
+        cli_say(NULL, "%s was not written: the interruption came while the context was shifted", path);
+        return SOTTO_OK;
+    }
+    sotto_status status = SOTTO_OK;
+    set_run_options(j, NULL);
+    if (j->answer.undecoded && j->answer.end != CLI_END_FULL)
+        status = sotto_llama_decode_tokens(j->session, 0, &j->answer.ids[j->answer.n_ids - 1], 1, err);
+    if (status == SOTTO_OK || status == SOTTO_E_FULL)
+        status = sotto_llama_state_save(j->session, 0, path, err);
+    return status;
+}
+
+/* A prompt as it is, and a model that was trained to answer: whoever does not know may wonder about the text. */
+static void tell_of_chat(const job *j)
+{
+    const generate_args *a = j->args;
+    bool marked = false; /* has turns of its own already */
+    for (int64_t i = 1; i < j->prompt.n; i++) {
+        size_t n;
+        sotto_llama_token_bytes(j->model, j->prompt.id[i], false, &n);
+        marked = marked || n == 0;
+    }
+    if (!a->quiet && !a->chat && !j->resumed && !marked && j->info.chat_format)
+        cli_say(NULL, "the prompt is completed as it is; this model was trained to answer, too: --chat asks it");
+}
+
 static sotto_status write_text(job *j, sotto_error *err)
 {
     const generate_args *a = j->args;
     const double start = cli_now();
     sotto_status status = cli_answer_prompt(j->session, j->prompt.id, j->prompt.n, &j->n_new, err);
     j->prompt_s = cli_now() - start;
+    if (status == SOTTO_E_ABORTED && cli_interrupted()) {
+        j->answer.end = CLI_END_INTERRUPTED;
+        j->n_new = 0;
+        if (a->session)
+            cli_say(NULL, "%s was not written: the interruption came before the text", a->session);
+        return SOTTO_OK;
+    }
     if (status == SOTTO_OK)
         status = sotto_sampler_accept_prompt(j->answer.sampler, j->prompt.id, j->prompt.n, err);
     if (status != SOTTO_OK)
@@ -234,6 +317,7 @@ static sotto_status write_text(job *j, sotto_error *err)
     const int64_t begin = cli_llm_begins(j->model) && !a->no_bos;
     j->answer.model = j->model;
     j->answer.session = j->session;
+    j->answer.grammar = j->sampling.grammar != NULL;
     j->answer.stop = &a->sampling.stop;
     j->answer.limit = a->tokens;
     j->answer.special = a->special;
@@ -245,13 +329,7 @@ static sotto_status write_text(job *j, sotto_error *err)
     status = cli_answer_write(&j->answer, err);
     if (!a->json && j->answer.text.size > 0 && j->answer.text.data[j->answer.text.size - 1] != '\n')
         cli_write_out("\n", 1); /* a prompt of the shell begins a line of its own */
-    if (status == SOTTO_OK && a->session && j->answer.end != CLI_END_INTERRUPTED) {
-        if (j->answer.undecoded && j->answer.end != CLI_END_FULL)
-            status = sotto_llama_decode_tokens(j->session, 0, &j->answer.ids[j->answer.n_ids - 1], 1, err);
-        if (status == SOTTO_OK || status == SOTTO_E_FULL)
-            status = sotto_llama_state_save(j->session, 0, a->session, err);
-    }
-    return status;
+    return status == SOTTO_OK && a->session ? keep_session(j, err) : status;
 }
 
 static double each_second(int64_t n, double seconds)
@@ -263,14 +341,14 @@ static void summary(const job *j)
 {
     const cli_answer *w = &j->answer;
     if (w->n_shifts > 0)
-        cli_say(NULL, "the context was shifted %lld times: the text no longer knows its beginning",
-                (long long)w->n_shifts);
+        cli_say(NULL, "the context was shifted %s: the text no longer knows its beginning",
+                cli_count(w->n_shifts, "time").text);
     fprintf(stderr,
-            "\nprompt %lld tokens (%lld computed), %.1f a second; text %lld tokens, %.1f a second; ended by: %s; "
+            "\nprompt %s (%lld computed), %.1f a second; text %s, %.1f a second; ended by: %s; "
             "seed %llu; load %.2f s, peak memory %.1f MB\n",
-            (long long)j->prompt.n, (long long)j->n_new, each_second(j->n_new, j->prompt_s), (long long)w->n_ids,
-            each_second(w->n_steps, w->seconds), cli_end_name(w->end), (unsigned long long)j->sampling.seed,
-            j->info.load_seconds, cli_peak_rss_mb());
+            cli_count(j->prompt.n, "token").text, (long long)j->n_new, each_second(j->n_new, j->prompt_s),
+            cli_count(w->n_ids, "token").text, each_second(w->n_steps, w->seconds), cli_end_name(w->end),
+            (unsigned long long)j->sampling.seed, j->info.load_seconds, cli_peak_rss_mb());
 }
 
 static void add_logprobs(cli_text *t, const cli_answer *w)
@@ -329,31 +407,44 @@ static void print_json(const job *j)
     cli_text_free(&t);
 }
 
+/* What helps depends on what filled the context. */
+static void tell_full(const job *j)
+{
+    const generate_args *a = j->args;
+    const int64_t n_ctx = cli_llm_context(&a->llm, j->model);
+    char larger[160], kept[120] = "", limit[48] = "";
+    if (a->context_shift)
+        snprintf(kept, sizeof kept, " or a smaller --keep: it keeps %s, and --context-shift can forget none",
+                 cli_count(j->answer.keep < n_ctx ? j->answer.keep : n_ctx, "token").text);
+    else
+        snprintf(kept, sizeof kept, " or --context-shift%s",
+                 j->answer.keep >= n_ctx - 1 ? " with a smaller --keep" : "");
+    if (a->tokens >= 0)
+        snprintf(limit, sizeof limit, " of %lld", (long long)a->tokens);
+    cli_say(NULL, "context full: it holds %s, %lld of the prompt, so only %lld%s were written: give %s%s",
+            cli_count(n_ctx, "token").text, (long long)j->prompt.n, (long long)j->answer.n_ids, limit,
+            cli_llm_larger_context(j->model, wanted_context(j), larger, sizeof larger), kept);
+}
+
 /* What was asked for is there: all tokens, when their number was given. */
 static int finish(const job *j, sotto_status status, const sotto_error *err)
 {
     const generate_args *a = j->args;
-    if (cli_interrupted() && (status == SOTTO_OK || status == SOTTO_E_ABORTED)) {
-        if (a->json && status == SOTTO_OK)
-            print_json(j);
-        return cli_interrupted_exit();
-    }
-    if (status != SOTTO_OK) {
+    const bool interrupted = cli_interrupted() && (status == SOTTO_OK || status == SOTTO_E_ABORTED);
+    if (status != SOTTO_OK && !interrupted)
         return cli_llm_failed(status, err);
+    if (status == SOTTO_OK && !a->llm.devices.memory) {
+        if (a->json)
+            print_json(j);
+        if (!a->quiet && j->answer.end == CLI_END_GRAMMAR)
+            cli_say(NULL, "the grammar allows nothing more: its text is complete, and --ignore-eos is given");
+        if (!a->quiet)
+            summary(j);
     }
-    if (a->llm.devices.memory)
-        return CLI_OK;
-    if (a->json)
-        print_json(j);
-    if (!a->quiet)
-        summary(j);
-    if (j->answer.end == CLI_END_FULL && a->tokens >= 0) {
-        cli_say(
-            NULL,
-            "context full: it holds %lld tokens, %lld of the prompt, so only %lld of %lld were written: give a larger "
-            "--ctx or --context-shift",
-            (long long)cli_llm_context(&a->llm, j->model), (long long)j->prompt.n, (long long)j->answer.n_ids,
-            (long long)a->tokens);
+    if (interrupted)
+        return cli_interrupted_exit();
+    if (j->answer.end == CLI_END_FULL && (a->tokens >= 0 || a->context_shift)) {
+        tell_full(j);
         return CLI_FAILED;
     }
     return CLI_OK;
@@ -371,7 +462,10 @@ static int run(void *args, const cli_list *inputs)
     j.log = (cli_log){.quiet = a->quiet, .progress = &j.progress};
     cli_signals_end_at_once(true);
     cli_signals_install();
-    sotto_status status = read_prompt(&j, &err); /* before the model: a file that is not there costs no loading */
+    /* before the model: files that cannot be read or written cost no loading */
+    sotto_status status = read_prompt(&j, &err);
+    if (status == SOTTO_OK && a->session && !a->llm.devices.memory && !cli_can_write(a->session, &err))
+        status = err.code;
     code = status == SOTTO_OK ? cli_llm_open(&a->llm, false, &j.log, &j.model) : CLI_OK;
     cli_signals_end_at_once(false);
     if (status == SOTTO_OK && code == CLI_OK) {
@@ -380,17 +474,14 @@ static int run(void *args, const cli_list *inputs)
         if (status == SOTTO_OK && a->llm.devices.memory)
             status = cli_llm_print_memory(j.model, j.session, &err);
         else if (status == SOTTO_OK) {
-            const sotto_run_options ro = {.abort = on_abort,
-                                          .trace = a->trace && strcmp(a->trace, "ops") == 0 ? cli_trace_node : NULL,
-                                          .trace_split =
-                                              a->trace && strcmp(a->trace, "sched") == 0 ? cli_trace_split : NULL,
-                                          .trace_user = &j.progress};
-            sotto_llama_set_run_options(j.session, &ro);
+            set_run_options(&j, on_abort);
             status = make_sampler(&j, &err);
             if (status == SOTTO_OK)
                 status = prepare(&j, &err);
-            if (status == SOTTO_OK)
+            if (status == SOTTO_OK) {
+                tell_of_chat(&j);
                 status = write_text(&j, &err);
+            }
         }
     }
     if (code == CLI_OK)

@@ -11,6 +11,7 @@
 #include "common/llm.h"
 #include "common/models.h"
 #include "common/outfile.h"
+#include "common/sampling.h"
 #include "common/terminal.h"
 #include "common/trace.h"
 #include "common/writers.h"
@@ -271,12 +272,11 @@ static void print_timings(const job *j)
     sotto_whisper_timings t;
     sotto_whisper_get_timings(j->session, &t);
     const double mb = 1e-6;
-    fprintf(stderr,
-            "time   load %.3f s, mel %.3f s, encoder %.3f s in %lld windows, prompt %.3f s in %lld passes, decoder "
-            "%.3f s in %lld "
-            "steps, total %.3f s, %lld fallbacks\n",
-            t.load_s, t.mel_s, t.encode_s, (long long)t.n_encode, t.prompt_s, (long long)t.n_prompt, t.decode_s,
-            (long long)t.n_decode, t.total_s, (long long)t.n_fallback);
+    fprintf(
+        stderr, "time   load %.3f s, mel %.3f s, encoder %.3f s in %s, prompt %.3f s in %s, decoder %.3f s in %s, total %.3f s, %s\n",
+        t.load_s, t.mel_s, t.encode_s, cli_count(t.n_encode, "window").text, t.prompt_s,
+        cli_count(t.n_prompt, "pass").text, t.decode_s, cli_count(t.n_decode, "step").text, t.total_s,
+        cli_count(t.n_fallback, "fallback").text);
     fprintf(stderr,
             "memory weights %.1f MB, self cache %.1f MB, cross cache %.1f MB, compute: mel %.1f MB, encoder %.1f MB, "
             "decoder "
@@ -441,7 +441,7 @@ static int print_memory(const job *j)
 static bool read_grammar(const transcribe_args *a, sotto_grammar **out, sotto_error *err)
 {
     cli_text text = {0};
-    const bool is_file = cli_is_file(a->grammar);
+    const bool is_file = !cli_is_grammar_text(a->grammar);
     *out = NULL;
     if (is_file && !cli_read_file(a->grammar, &text, err)) {
         cli_text_free(&text);
@@ -468,6 +468,8 @@ static int check(const cli_command *command, job *j, int32_t **suppress, sotto_g
         status = cli_usage(command, "%s is missing", command->inputs);
     if (status == CLI_OK && j->args->no_gpu && strcmp(j->args->devices.device, "auto") != 0)
         status = cli_usage(command, "--no-gpu and --device exclude each other");
+    if (status == CLI_OK && !cli_device_known(j->args->devices.device, &err))
+        status = cli_usage(command, "%s", err.text);
     if (status == CLI_OK)
         status = read_formats(command, j);
     if (status == CLI_OK)

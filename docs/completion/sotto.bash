@@ -11,6 +11,7 @@ _sotto()
         transcribe:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
         transcribe:--compute) words="auto f32 f16 bf16 int8" ;;
         transcribe:--trace) words="ops sched dot" ;;
+        generate:--template) words="chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r" ;;
         generate:--cache-type-k) words="f16 f32 bf16 q8_0" ;;
         generate:--cache-type-v) words="f16 f32 bf16 q8_0" ;;
         generate:--mirostat) words="0 2" ;;
@@ -18,6 +19,7 @@ _sotto()
         generate:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
         generate:--compute) words="auto f32 f16 int8" ;;
         generate:--trace) words="ops sched" ;;
+        chat:--template) words="chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r" ;;
         chat:--cache-type-k) words="f16 f32 bf16 q8_0" ;;
         chat:--cache-type-v) words="f16 f32 bf16 q8_0" ;;
         chat:--mirostat) words="0 2" ;;

@@ -113,7 +113,7 @@ _sotto()
             '--tokens[so many tokens at most; -1 = until the model ends the text or the context is full]:value:_files' \
             '--chat[the prompt is a user'\''s message in the model'\''s chat format (see sotto chat); else it is completed as it is]' \
             '--system[with --chat\: the system message]:value:_files' \
-            '--template[with --chat\: chatml llama2 llama3 gemma mistral phi3 zephyr; else what the model names]:value:_files' \
+            '--template[with --chat\: the format of the conversation, when the model'\''s own is not known]:value:(chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r)' \
             '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
             '--batch[tokens of a prompt that are computed at once]:value:_files' \
             '--cache-type-k[numbers of the cache of keys]:value:(f16 f32 bf16 q8_0)' \
@@ -134,7 +134,7 @@ _sotto()
             '--mirostat-tau[information that it aims at, in bits]:value:_files' \
             '--mirostat-eta[how fast it learns]:value:_files' \
             '--logit-bias[added to a token'\''s logit, as 15043+1 or 15043-inf; may be repeated]:value:_files' \
-            '--grammar[only texts of this grammar]:value:_files' \
+            '--grammar[only texts of this grammar; what has no \:\:= is the name of a file]:value:_files' \
             '--grammar-file[the same from a file]:value:_files' \
             '--json-schema[only JSON of this schema]:value:_files' \
             '--stop[end before this text; may be repeated]:value:_files' \
@@ -168,7 +168,7 @@ _sotto()
             '--model[model\: a name in ./models or the cache, or a path of a GGUF file (of a split one the first part)]:value:_files' \
             '--model-dir[look for the model'\''s name here first]:value:_files' \
             '--system[the system message]:value:_files' \
-            '--template[chat format\: chatml llama2 llama3 gemma mistral phi3 zephyr; else what the model names]:value:_files' \
+            '--template[the format of the conversation, when the model'\''s own is not known]:value:(chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r)' \
             '--load[go on with a conversation that /save wrote]:value:_files' \
             '--tokens[so many tokens an answer at most; -1 = until the model ends it or the context is full]:value:_files' \
             '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
@@ -190,7 +190,7 @@ _sotto()
             '--mirostat-tau[information that it aims at, in bits]:value:_files' \
             '--mirostat-eta[how fast it learns]:value:_files' \
             '--logit-bias[added to a token'\''s logit, as 15043+1 or 15043-inf; may be repeated]:value:_files' \
-            '--grammar[only texts of this grammar]:value:_files' \
+            '--grammar[only texts of this grammar; what has no \:\:= is the name of a file]:value:_files' \
             '--grammar-file[the same from a file]:value:_files' \
             '--json-schema[only JSON of this schema]:value:_files' \
             '--stop[end before this text; may be repeated]:value:_files' \

@@ -2,6 +2,7 @@
 #include "common/answer.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 const char *cli_end_name(cli_end end)
 {
-    static const char *const names[] = {"end", "stop", "length", "context", "interrupted"};
+    static const char *const names[] = {"end", "stop", "length", "context", "grammar", "interrupted"};
     return names[end];
 }
 
@@ -90,6 +91,20 @@ static sotto_status note_top(cli_answer *a, const float *logits, sotto_error *er
     return status;
 }
 
+/* Whether the choice failed because the grammar's text is complete and the model may not end it; logits that are no numbers
+ * are another failure. */
+static bool grammar_is_over(const cli_answer *a, sotto_status status, const float *logits)
+{
+    sotto_llama_model_info info;
+    sotto_llama_model_get_info(a->model, &info);
+    if (status != SOTTO_E_ARGUMENT || !a->grammar || !sotto_sampler_may_end(a->sampler))
+        return false;
+    for (int i = 0; i < info.n_vocab; i++)
+        if (!(logits[i] < INFINITY))
+            return false;
+    return true;
+}
+
 /* Chooses and shows one token. *over: the text has ended. */
 static sotto_status next_token(cli_answer *a, sotto_llama_text *stream, int32_t *token, bool *over, sotto_error *err)
 {
@@ -99,6 +114,11 @@ static sotto_status next_token(cli_answer *a, sotto_llama_text *stream, int32_t 
         return SOTTO_E_INTERNAL;
     }
     sotto_status status = sotto_sampler_sample(a->sampler, logits, token, err);
+    if (grammar_is_over(a, status, logits)) {
+        a->end = CLI_END_GRAMMAR;
+        *over = true;
+        return SOTTO_OK;
+    }
     if (status == SOTTO_OK)
         status = sotto_sampler_accept(a->sampler, *token, err);
     if (status != SOTTO_OK)
@@ -141,6 +161,7 @@ static sotto_status decode(cli_answer *a, int32_t token, sotto_error *err)
         if (drop < 1)
             return status;
         status = sotto_llama_seq_shift(a->session, 0, keep, drop, err);
+        a->lost = status != SOTTO_OK && status != SOTTO_E_FULL;
         if (status == SOTTO_OK)
             status = sotto_llama_decode_tokens(a->session, 0, &token, 1, err);
         a->n_shifts++;

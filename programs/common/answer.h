@@ -10,15 +10,17 @@ typedef enum cli_end {
     CLI_END_STOP,       /* a stop string was met */
     CLI_END_LENGTH,     /* as long as was asked for */
     CLI_END_FULL,       /* the context has no more room */
+    CLI_END_GRAMMAR,    /* the grammar's text is complete and allows nothing more, and the model may not end it */
     CLI_END_INTERRUPTED /* by a signal */
 } cli_end;
-/* "end", "stop", "length", "context" or "interrupted". */
+/* "end", "stop", "length", "context", "grammar" or "interrupted". */
 const char *cli_end_name(cli_end end);
 
 typedef struct cli_answer {
     const sotto_llama_model *model;
     sotto_llama_session *session; /* sequence 0 is used */
     sotto_sampler *sampler;
+    bool grammar; /* the sampler has one */
     const cli_list *stop;
     int64_t limit; /* tokens; negative = none */
     bool special;  /* show control tokens */
@@ -36,6 +38,7 @@ typedef struct cli_answer {
     sotto_token_logprob *top; /* [n_ids, n_top]: as the network gave them; free with cli_answer_free() */
     cli_text text;
     bool undecoded;   /* the last token is not in the session yet */
+    bool lost;        /* a shift was not finished: the session has only the tokens to keep */
     int64_t n_shifts; /* times that the context was shifted */
     int64_t n_steps;  /* decoded after the prompt, in so many seconds */
     double seconds;

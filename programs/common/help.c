@@ -57,7 +57,7 @@ static void wrapped(const char *text, int column, int indent, int width, FILE *o
 
 void cli_help(const cli_command *c, FILE *out)
 {
-    char left[160], right[400];
+    char left[160], right[600];
     cli_usage_line(c, out);
     fprintf(out, "%s: %s\n", c->name, c->summary);
     if (c->options[0].name)
@@ -153,7 +153,7 @@ static void man_examples(const cli_command *c, FILE *out)
 
 void cli_man(FILE *out)
 {
-    char left[160], right[400];
+    char left[160], right[600];
     fputs(".TH SOTTO 1 \"\" \"sotto\" \"User Commands\"\n.SH NAME\nsotto \\- speech to text and text generation on "
           "the machine in front of "
           "you\n"

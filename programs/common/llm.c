@@ -37,6 +37,8 @@ int cli_llm_open(const cli_llm_args *a, bool vocabulary, cli_log *log, sotto_lla
         cli_say(NULL, "--no-gpu and --device exclude each other");
         return CLI_USAGE;
     }
+    if (!vocabulary && !cli_device_known(a->devices.device, &err))
+        return cli_llm_failed(err.code, &err);
     if (vocabulary) {
         o.backend.device = "reference"; /* nothing is computed */
     } else {
@@ -68,6 +70,18 @@ int64_t cli_llm_context(const cli_llm_args *a, const sotto_llama_model *model)
     return a->ctx > 0 ? a->ctx : info.n_ctx_train < LONGEST_CONTEXT ? info.n_ctx_train : LONGEST_CONTEXT;
 }
 
+const char *cli_llm_larger_context(const sotto_llama_model *model, int64_t wanted, char *out, size_t n)
+{
+    sotto_llama_model_info info;
+    sotto_llama_model_get_info(model, &info);
+    if (info.n_ctx_train > 0 && wanted > info.n_ctx_train)
+        snprintf(out, n, "--ctx %lld (more than the %d that the model was trained for, so the text may lose its sense)",
+                 (long long)wanted, info.n_ctx_train);
+    else
+        snprintf(out, n, "--ctx %lld", (long long)wanted);
+    return out;
+}
+
 static sotto_dtype cache_type(const char *name)
 {
     static const struct {
@@ -90,7 +104,13 @@ sotto_status cli_llm_session(const cli_llm_args *a, const sotto_llama_model *mod
     o.n_seq = n_seq;
     o.cache_k = cache_type(a->cache_k);
     o.cache_v = cache_type(a->cache_v);
-    return sotto_llama_session_create(model, &o, out, err);
+    const sotto_status status = sotto_llama_session_create(model, &o, out, err);
+    if (status != SOTTO_E_UNSUPPORTED || o.cache_k == o.cache_v)
+        return status;
+    cli_fail(err, SOTTO_E_ARGUMENT,
+             "--cache-type-k (-ctk) is %s and --cache-type-v (-ctv) %s, but both must be the same: give both options",
+             a->cache_k, a->cache_v);
+    return SOTTO_E_ARGUMENT;
 }
 
 sotto_status cli_llm_print_memory(const sotto_llama_model *model, const sotto_llama_session *session, sotto_error *err)

@@ -15,6 +15,10 @@ typedef struct cli_llm_args {
     bool no_gpu, no_mmap, mlock;
 } cli_llm_args;
 
+/* Formats of conversations that the library knows. */
+#define CLI_CHAT_FORMATS                                                                                            \
+    "chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 " \
+    "phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r"
 /* Rows of a table of options; `at` is the offset of the cli_llm_args. */
 #define CLI_LLM_MODEL_OPTIONS(at)                                                                                      \
     {"model",     "-m",                                                                                                \
@@ -88,6 +92,8 @@ sotto_status cli_llm_session(const cli_llm_args *args, const sotto_llama_model *
 sotto_status cli_llm_print_memory(const sotto_llama_model *model, const sotto_llama_session *session, sotto_error *err);
 /* Positions that a session of these arguments holds. */
 int64_t cli_llm_context(const cli_llm_args *args, const sotto_llama_model *model);
+/* What --ctx would hold so many tokens, as "--ctx 320", and that the model was not trained for it if it was not. */
+const char *cli_llm_larger_context(const sotto_llama_model *model, int64_t wanted, char *out, size_t n);
 /* Says what failed and gives the exit code. */
 int cli_llm_failed(sotto_status status, const sotto_error *err);
 

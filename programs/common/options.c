@@ -272,7 +272,7 @@ static int parse_option(const cli_command *command, int argc, char **argv, int *
     }
     if (o->kind == CLI_INPUT)
         return cli_list_add(inputs, value) ? CLI_OK : usage_error(command, errors, "out of memory");
-    char buffer[160];
+    char buffer[400];
     const char *expected = store(o, args, value, buffer, sizeof buffer);
     if (expected)
         return usage_error(command, errors, "%.*s: \"%s\" is not %s", shown, typed, value ? value : "", expected);
@@ -284,7 +284,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, void *args, cli
     memset(args, 0, command->args_size);
     *inputs = (cli_list){0};
     *help = false;
-    char buffer[160];
+    char buffer[400];
     for (const cli_option *o = command->options; o->name; o++)
         if (o->preset && store(o, args, o->preset, buffer, sizeof buffer))
             return usage_error(command, errors, "the preset of --%s is bad", o->name);

@@ -50,11 +50,16 @@ int cli_sampling_check(const cli_command *command, const cli_sampling_args *a)
     return CLI_OK;
 }
 
+bool cli_is_grammar_text(const char *given)
+{
+    return strstr(given, "::=") || !given[strspn(given, " \t\r\n")];
+}
+
 static sotto_status read_grammar(const cli_sampling_args *a, sotto_grammar **out, sotto_error *err)
 {
     const char *given = a->json_schema ? a->json_schema : a->grammar ? a->grammar : a->grammar_file;
     const char *blank = given + strspn(given, " \t\r\n");
-    const bool is_text = a->json_schema ? *blank == '{' : a->grammar && !cli_is_file(given);
+    const bool is_text = a->json_schema ? *blank == '{' : a->grammar && cli_is_grammar_text(given);
     cli_text text = {0};
     if (is_text)
         cli_text_puts(&text, given);

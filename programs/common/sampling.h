@@ -48,7 +48,7 @@ typedef struct cli_sampling_args {
         CLI_SAMPLING_ROW("logit-bias", "-l", CLI_LIST, at, logit_bias, "ID+X", NULL, 0, 0, NULL,                      \
                          "added to a token's logit, as 15043+1 or 15043-inf; may be repeated"),                       \
         CLI_SAMPLING_ROW("grammar", NULL, CLI_TEXT, at, grammar, "GBNF|FILE", NULL, 0, 0, NULL,                       \
-                         "only texts of this grammar"),                                                               \
+                         "only texts of this grammar; what has no ::= is the name of a file"),                        \
         CLI_SAMPLING_ROW("grammar-file", NULL, CLI_TEXT, at, grammar_file, "FILE", NULL, 0, 0, NULL,                  \
                          "the same from a file"),                                                                     \
         CLI_SAMPLING_ROW("json-schema", "-j -jf --json-schema-file", CLI_TEXT, at, json_schema, "FILE|JSON", NULL, 0, \
@@ -66,6 +66,8 @@ typedef struct cli_sampling {
     uint64_t seed; /* in use */
 } cli_sampling;
 
+/* --grammar takes a grammar or the name of a file: every grammar has "::=", what has not is a name. */
+bool cli_is_grammar_text(const char *given);
 /* Usage errors before a model is opened: CLI_OK or CLI_USAGE after a message. */
 int cli_sampling_check(const cli_command *command, const cli_sampling_args *args);
 sotto_status cli_sampling_fill(const cli_sampling_args *args, const sotto_llama_model *model, cli_sampling *out,

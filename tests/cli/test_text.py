@@ -7,6 +7,7 @@ import atexit
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -47,6 +48,11 @@ ROWS = [
     {"args": ["generate", "-f", "missing.txt"], "exit": 1, "err": "missing.txt"},
     {"args": ["generate", "-p", "a", "-m", "./bad.gguf"], "files": {"bad.gguf": b"GGUF" + b"\xff" * 40}, "exit": 1, "err": "bad.gguf"},
     {"args": ["chat", "extra"], "exit": 2, "err": "unexpected argument"},
+    {"args": ["chat", "--template", "dance"], "exit": 2, "err": '"dance" is not one of: chatml .*command-r'},
+    {"args": ["generate", "--chat", "-p", "a", "--template", "dance"], "exit": 2, "err": '"dance" is not one of: chatml .*command-r'},
+    {"args": ["generate", "-p", "a", "--device", "nosuch"], "exit": 2, "err": 'device "nosuch": expected auto or one of cpu'},
+    {"args": ["generate", "-p", "a", "--device", "cpu,nosuch:1"], "exit": 2, "err": 'device "nosuch:1": expected'},
+    {"args": ["bench", "--device", "nosuch"], "exit": 2, "err": 'device "nosuch": expected'},
     {"args": ["chat", "--load", ""], "exit": 2, "err": "--load: the name is empty"},
     {"args": ["tokenize", "a", "-f", "b"], "exit": 2, "err": "exclude each other"},
     {"args": ["tokenize", "a", "--special"], "exit": 2, "err": "--special goes with --decode"},
@@ -122,6 +128,7 @@ def only_the_text(c):
     c.equal(echo.out, "over the" + r.out, "text with --echo")
     told = write(c, "-p", "over the", "-n", "12", "--temperature", "0")
     c.equal(told.out, r.out, "text without --quiet")
+    c.match(write(c, "-p", "the", "-n", "1", "--ignore-eos").err, r"prompt 1 token \(1 computed\).*text 1 token,", "stderr of one token")
     c.match(told.err, r"prompt \d+ tokens.*text 12 tokens.*ended by: length", "stderr")
     again = write(c, "-f", "-", "-n", "12", "--temperature", "0", "--quiet", stdin=b"over the\n")
     c.equal(again.out, r.out, "text of the same prompt from standard input")
@@ -167,7 +174,7 @@ def contexts(c):
     long = "the quick brown fox jumps over the lazy dog " * 12
     n = int(c.run("tokenize", "-m", small(), "--count", long).out)
     r = write(c, "-p", long, "-c", "32", code=1)
-    c.match(r.err, "the prompt has %d tokens, but the context holds 32" % n, "stderr")
+    c.match(r.err, "the prompt has %d tokens, but the context holds 32: give --ctx %d$" % (n, n + 256), "stderr")
     c.equal(r.out, "", "stdout")
     r = write(c, "-p", "the", "-c", "32", "-n", "100", "--ignore-eos", code=1)
     c.match(r.err, "context full: it holds 32 tokens.*of 100 were written.*--context-shift", "stderr")
@@ -178,12 +185,45 @@ def contexts(c):
     c.equal([o["n_tokens"], o["stop_reason"]], [100, "length"], "with --context-shift")
 
 
+def what_helps(c):
+    """What is proposed when the context is full helps."""
+    r = write(c, "-p", "the", "-c", "32", "-n", "1000", "--ignore-eos", code=1)
+    c.match(r.err, r"give --ctx 1001 \(more than the 512 that the model was trained for.*or --context-shift$", "stderr")
+    r = write(c, "-p", "the quick brown", "-c", "4", "-n", "50", "--ignore-eos", "--context-shift", "--keep", "-1", code=1)
+    c.match(r.err, "context full: it holds 4 tokens, 3 of the prompt.*of 50 were.*--ctx 53 or a smaller --keep: it keeps 3 tokens", "stderr")
+    write(c, "-p", "the quick brown", "-c", "53", "-n", "50", "--ignore-eos")
+    write(c, "-p", "the quick brown", "-c", "4", "-n", "50", "--ignore-eos", "--context-shift", "--keep", "0")
+    r = write(c, "-p", "the quick brown", "-c", "4", "-n", "50", "--ignore-eos", "--keep", "-1", code=1)
+    c.match(r.err, "or --context-shift with a smaller --keep", "stderr")
+    write(c, "-p", "the quick brown", "-c", "40", "-n", "30", "--ignore-eos", "--session", "s.bin")
+    r = write(c, "-p", "the quick", "-c", "16", "--session", "s.bin", code=1)
+    c.match(r.err, r"s.bin: context full: the state has 33 tokens, the context holds 16.*a larger --ctx is needed", "stderr")
+
+
+def answering_models(c):
+    """Whoever gives a plain prompt to a model that answers is told of --chat, once and not with --quiet."""
+    for hinted, *args in ((1, "-p", "hi"), (0, "-p", "hi", "-q"), (0, "--chat", "-p", "hi"), (0, "-p", "<|im_start|>user\nhi<|im_end|>")):
+        r = write(c, *args, "-n", "4")
+        c.equal(r.err.count("--chat asks it"), hinted, "hints with %s" % args)
+    c.check("--chat" not in write(c, "-p", "hi", "-n", "4", model=small("llama-spm")).err, "a hint for a model that does not answer")
+
+
+def nothing_to_start_from(c):
+    r = write(c, "-p", "", "--no-bos", code=2)
+    c.match(r.err, "the prompt is empty, and with --no-bos no token is left", "stderr")
+
+
 def caches_and_batches(c):
     prompt = "the quick brown fox jumps over the lazy dog and then"
     want = text_of(c, "-p", prompt, "-n", "16", "--temperature", "0", "--compute", "f32", "-ctk", "f32", "-ctv", "f32")
     for args in (("-b", "3"), ("--no-mmap",), ("-t", "2")):
         o = text_of(c, "-p", prompt, "-n", "16", "--temperature", "0", "--compute", "f32", "-ctk", "f32", "-ctv", "f32", *args)
         c.equal(o["text"], want["text"], "text with %s" % (args,))
+    for option, other in (("-ctk", "-ctv"), ("-ctv", "-ctk")):  # where both must be the same, the options are named
+        r = c.run("generate", "-m", small(), *CPU, "-p", "a", "-n", "1", option, "q8_0")
+        if r.code != 0:
+            c.equal(r.code, 2, "exit with %s alone" % option)
+            c.match(r.err, r"--cache-type-k \(-ctk\) is .*--cache-type-v \(-ctv\)", "stderr")
     for kind in ("f16", "bf16", "q8_0"):
         o = text_of(c, "-p", prompt, "-n", "16", "--ignore-eos", "-ctk", kind, "-ctv", kind)
         c.equal(o["n_tokens"], 16, "tokens with a cache of " + kind)
@@ -214,11 +254,25 @@ def grammars(c):
         for seed in range(3):
             o = text_of(c, "-p", "a", "-n", "30", "-s", str(seed), *args)
             c.check(o["text"] in ("yes!", "no!"), "%s gave %r" % (args, o["text"]))
+    r = write(c, "-p", "a", "--grammar", "/none/x.gbnf", code=1)
+    c.match(r.err, "^sotto: cannot open /none/x.gbnf: No such file", "stderr of a grammar's name")
+    c.match(write(c, "-p", "a", "--grammar", " ", code=1).err, "at least one rule", "stderr of an empty grammar")
     r = write(c, "-p", "a", "--grammar", "root ::= (", code=1)
     c.check(r.out == "" and r.err, "a bad grammar: %r" % r.err)
     c.match(write(c, "-p", "a", "--grammar-file", "none.gbnf", code=1).err, "none.gbnf", "stderr")
     c.write("bad.gbnf", "root ::= nobody\n")
     c.match(write(c, "-p", "a", "--grammar-file", "bad.gbnf", code=1).err, "bad.gbnf.*nobody", "stderr")
+
+
+def complete_grammars(c):
+    """A text that the grammar lets go no further has ended, also when the model may not end it."""
+    args = ("-p", "a", "-n", "30", "--grammar", 'root ::= "yes"', "--ignore-eos")
+    r = write(c, *args)
+    c.equal(r.out, "yes\n", "text")
+    c.match(r.err, "the grammar allows nothing more.*ended by: grammar", "stderr")
+    c.equal(write(c, *args, "-q").err, "", "stderr with --quiet")
+    c.equal(text_of(c, *args)["stop_reason"], "grammar", "reason")
+    c.equal(text_of(c, *args[:-1])["stop_reason"], "end", "reason where the model may end the text")
 
 
 def schemas(c):
@@ -241,6 +295,24 @@ def memory(c):
 def traces(c):
     r = write(c, "-p", "a", "-n", "1", "--trace")
     c.match(r.err, r"linear .* ms .*logits", "stderr")
+
+
+def outputs_that_cannot_be_written(c):
+    """They are noticed before anything is computed, and what is there already stays as it is."""
+    c.write("text.txt", "the quick brown fox jumps over the lazy dog " * 40)
+    c.write("file", "a file")
+    os.mkdir(c.path("folder"))
+    for path, why in (("none/x", "No such file or directory"), ("file/x", "Not a directory"), ("folder", "folder"), ("n" * 300, "too long")):
+        for args in (("generate", "-p", "a", "-n", "4", "--session", path), ("imatrix", "-f", "text.txt", "-c", "32", "-o", path)):
+            r = c.run(*args, "-m", small(), *CPU)
+            c.equal([r.code, r.out], [1, ""], "exit and text of %s: %s" % (args, r.err))
+            c.match(r.err, "^sotto: (cannot write )?%s.*%s" % (path, why), "stderr of %s" % (args,))
+            c.check("chunk" not in r.err and r.err.count("\n") == 1, "something was computed: " + r.err)
+    c.equal(c.read("file"), b"a file", "a file that is no session")
+    r = write(c, "-p", "a", "--session", "file", code=1)
+    c.match(r.err, "file: ", "stderr of a file that is no session")
+    c.equal(c.read("file"), b"a file", "a file that is no session")
+    c.equal(sorted(os.listdir(c.dir)), ["file", "folder", "text.txt"], "what is in the folder")
 
 
 # ---- signals and pipes ----
@@ -266,6 +338,29 @@ def interrupted(c):
     c.check(p.returncode in (143, -15), "exit %d: %s" % (p.returncode, err))
     if out:
         c.equal(json.loads(out)["stop_reason"], "interrupted", "reason")
+
+
+def interrupted_session(c):
+    """Ctrl-C ends a text as its end does: the session is kept, seed and speed are told."""
+    p = c.start("generate", "-m", small(), *CPU, "-p", "the quick", "--ignore-eos", "-c", "100000", "--session", "s.bin")
+    first = b""
+    while len(first) < 50:
+        first += os.read(p.stdout.fileno(), 50)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=60)
+    c.equal(p.returncode, 130, "exit: %s" % err)
+    c.match(err.decode(), r"text \d+ tokens.*ended by: interrupted; seed \d+", "stderr")
+    text = (first + out).decode("utf-8")
+    n = int(re.search(r"text (\d+) tokens", err.decode())[1])
+    o = text_of(c, "-n", "4", "--ignore-eos", "--session", "s.bin", "-c", "100000")
+    c.equal([o["n_prompt"], o["n_tokens"]], [2 + n, 4], "tokens of the session, and new ones (after %r)" % text[-20:])
+    p = c.start("generate", "-m", small(), *CPU, "-p", "the quick", "--ignore-eos", "-c", "100000", "-n", "90000", "--json")
+    time.sleep(1)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=60)
+    c.equal(p.returncode, 130, "exit: %s" % err)
+    if out:  # not interrupted while the model was loaded
+        c.match(err.decode(), r"seed \d+", "stderr with --json")
 
 
 def closed_pipe(c):
@@ -301,7 +396,7 @@ def chat_from_a_pipe(c):
 
 def chat_commands(c):
     r = chat(c, "/help\n/tokens\nhello\n/tokens\n/undo\n/tokens\n/system be brief\n/tokens\n/clear\n/quit\nnever\n")
-    c.match(r.out, r"/regen.*0 of 512 tokens, 0 messages.*2 messages.*0 messages.*1 messages", "stdout")
+    c.match(r.out, r"/regen.*0 of 512 tokens, 0 messages.*2 messages.*0 messages.*1 message$", "stdout")
     chat(c, "hello\n/regen\n/save talk.json\n")
     talk = json.loads(c.read("talk.json"))
     c.equal([m["role"] for m in talk], ["user", "assistant"], "roles")
@@ -320,7 +415,9 @@ def chat_commands(c):
 def chat_context(c):
     long = "the quick brown fox jumps over the lazy dog " * 12
     r = chat(c, long + "\n", "-c", "64", code=1)
-    c.match(r.err, "context full: with this question the conversation has \\d+ tokens, and the context holds 64.*/clear", "stderr")
+    c.match(r.err, "context full: with this question the conversation has \\d+ tokens, and the context holds 64; what helps: a shorter question or --ctx \\d+$", "stderr")
+    r = chat(c, "hello there\n" + long + "\n", "-c", "160", code=1)
+    c.match(r.err, "and the context holds 160; what helps: /undo, /clear, --ctx \\d+ or --context-shift$", "stderr")
     lines, more = "hello there\n" * 8, ("-c", "128", "-n", "20", "--ignore-eos")
     c.match(chat(c, lines, *more, code=1).err, "context full", "stderr")
     c.match(chat(c, lines, *more, "--context-shift").err, "oldest questions and answers were forgotten", "stderr")
@@ -330,9 +427,12 @@ def chat_format(c):
     r = c.run("chat", "-m", small("phi3"), *CPU, stdin=b"hello\n")
     c.equal(r.code, 1, "exit without a template")
     c.match(r.err, "template", "stderr")
-    r = c.run("chat", "-m", small(), *CPU, "--template", "dance", stdin=b"hello\n")
-    c.check(r.code in (1, 2), "exit with an unknown template")
-    c.match(r.err, "dance", "stderr")
+    known = r.err.split("one of ")[1].replace(",", "").split()  # of the library; help has the same
+    for command in ("chat", "generate"):
+        c.match(" ".join(c.run(command, "--help").out.split()), r"not known \(%s\)" % " ".join(known), "help of " + command)
+    for name in known:
+        r = c.run("chat", "-m", small("phi3"), *CPU, "--template", name, stdin=b"")
+        c.equal(r.code, 0, "exit with --template %s: %s" % (name, r.err))
     r = write(c, "--chat", "-p", "hello", "--template", "chatml", "-n", "3", "--ignore-eos")
     c.match(r.err, "text 3 tokens", "stderr")
 
@@ -434,8 +534,18 @@ def tokenizing(c):
                 c.equal(back.strip(), text.strip(), "text of the ids")
     r = c.run("tokenize", "-m", small(), "-p", "a\nb")
     c.match(r.out, r"^ *\d+ -> '.*\\n", "stdout")
-    for ids, code in (("1,2", 0), ("[1]", 0), ("[]", 0), ("1x", 2), ("-1", 2), ("320", 2), ("99999999999999999999", 2)):
-        c.equal(c.run("tokenize", "-m", small(), "--decode", ids).code, code, "exit of --decode " + ids)
+    for ids in ("1,2", "[1]", "[]", " [ ] ", "1 2\n", " 1 ,2 ", "[1,2]\n", "[ 1 ,\t2 ]", "007"):
+        c.equal(c.run("tokenize", "-m", small(), "--decode", ids).code, 0, "exit of --decode " + ids)
+    for ids, why in (("1x", '"x" at character 2, where a space or , is expected'), ("-1", '"-1" at character 1, where the id'),
+                     ("320", "token 320 is not one of the model's 320"), ("9" * 20, "token 9+ is not one"), ("", "ends where the id of a token"),
+                     (" ", "ends where the id of a token"), ("[1, 2", "the list ends where , or ] is expected"), ("[", "ends where the id"),
+                     ("1, 2]", '"]" at character 5'), ("[1 2]", '"2]" at character 4, where , or ]'), ("[1,,2]", '",2]" at character 4'),
+                     ("[1,]", '"]" at character 4, where the id'), ("1,", "ends where the id"), ("[1] 2", '"2" at character 5, where the end'),
+                     ("[[1]]", r'"\[1\]\]" at character 2'), (",1", '",1" at character 1')):
+        r = c.run("tokenize", "-m", small(), "--decode", ids)
+        c.equal([r.code, r.out], [2, ""], "exit and text of --decode " + ids)
+        c.match(r.err, why, "stderr of --decode " + ids)
+    c.equal(c.run("tokenize", "-m", small(), "--decode", "-", stdin=b"1 \x002").code, 2, "exit with a zero byte")
     c.equal(json.loads(c.run("tokenize", "-m", small(), "-d", "-", "--json", stdin=b"[70, 71]").out).keys(), {"text"}, "keys")
 
 
@@ -452,6 +562,7 @@ def perplexities(c):
     c.check(abs(o["perplexity"] / 634.2965 - 1) < 1e-3 and abs(o["standard_error"] / 69.78403 - 1) < 1e-2, "value: %s" % o)
     one = json.loads(c.run(*args, "--json", "-q", "-b", "7", "--chunks", "1").out)
     c.equal([one["chunks"], one["scored"]], [1, 31], "one chunk")
+    c.match(c.run(*args, "-q", "--chunks", "1").out, "over 31 tokens in 1 chunk of 64$", "one chunk as text")
     stride = json.loads(c.run(*args, "--json", "-q", "--stride", "16").out)
     c.check(stride["scored"] == 16 * stride["chunks"] and stride["chunks"] > o["chunks"], "with a stride: %s" % stride)
     c.match(c.run(*args).out, r"^perplexity [0-9.]+ \+/- [0-9.]+ over \d+ tokens", "stdout")
@@ -485,7 +596,7 @@ def benchmarks(c):
     for key in ("prompt_tps", "generation_tps", "peak_rss_mb", "bytes_per_token", "read_bandwidth"):
         c.check(o[key] > 0, key)
     r = c.run("bench", "-m", small(), "-r", "1", "-p", "0", "-n", "4", *CPU)
-    c.match(r.out, r"tg4 +[0-9.]+ \+/- 0.00 tokens/s.*read_bandwidth", "stdout")
+    c.match(r.out, r", 1 run\n.*tg4 +[0-9.]+ \+/- 0.00 tokens/s.*read_bandwidth", "stdout")
     c.match(c.run("bench", "-m", small(), "--memory", *CPU).out, "weights", "stdout")
 
 
@@ -520,8 +631,8 @@ def real_chat(c):
             "text with control tokens")
 
 
-CASES = [seeds, only_the_text, as_json, valid_characters, stop_strings, biased, contexts, caches_and_batches, sessions, grammars, schemas,
-         memory, traces, interrupted, closed_pipe, chat_from_a_pipe, chat_commands, chat_context, chat_format, chat_on_a_terminal,
+CASES = [seeds, only_the_text, as_json, valid_characters, stop_strings, biased, contexts, what_helps, answering_models, nothing_to_start_from, caches_and_batches, sessions, grammars, complete_grammars, schemas,
+         memory, traces, outputs_that_cannot_be_written, interrupted, interrupted_session, closed_pipe, chat_from_a_pipe, chat_commands, chat_context, chat_format, chat_on_a_terminal,
          chat_interrupted_in_a_pipe, tokenizing, perplexities, importance, benchmarks, wrong_kind, real_text, real_chat]
 
 

@@ -1,6 +1,10 @@
-/* pool.c: see pool.h. A waiter spins on an atomic for some microseconds and then sleeps on a condition variable; who
+/* pool.c: see pool.h. A waiter spins on an atomic for a while and then sleeps on a condition variable; who
  * changes the atomic wakes sleepers only when there are any. Both sides use sequentially consistent operations on the
- * pair (value, sleepers), so either the waiter sees the new value or the waker sees the sleeper. */
+ * pair (value, sleepers), so either the waiter sees the new value or the waker sees the sleeper.
+ *
+ * To be woken takes about 50 microseconds, a third of a layer of a small model. How long it is worth spinning is learned from
+ * the wait before: one that would have been over after a longer spin makes the next one longer; one that was not makes it short
+ * again, and so does another process that wants the core: who spins for long offers it. */
 #include "backends/cpu/pool.h"
 
 #include <string.h>
@@ -8,11 +12,17 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 
-enum { SPINS = 1500 };
+enum {
+    SHORT_SPIN = 40000, /* nanoseconds */
+    LONG_SPIN = 300000,
+    LATE = 20000, /* of the next look at the clock: somebody else had the core */
+    SPINS = 32    /* between two looks at the clock: some 2 microseconds */
+};
 
 typedef struct event {
     _Alignas(64) _Atomic uint32_t value;
     _Atomic int sleepers;
+    _Atomic int patience; /* nanoseconds to spin */
     st_mutex mutex;
     st_cond cond;
 } event;
@@ -28,8 +38,8 @@ struct st_pool {
     event barrier; /* counts barriers passed */
     _Alignas(64) _Atomic int arrived;
     int n_threads;
-    int spins; /* before a waiter sleeps: none when threads outnumber cores, since the one waited for needs the core */
-    bool quit; /* written before start.value is raised */
+    bool spins; /* before a waiter sleeps: not when threads outnumber cores, since the one waited for needs the core */
+    bool quit;  /* written before start.value is raised */
     void (*fn)(void *arg, int thread);
     void *arg;
     worker *workers;
@@ -48,6 +58,7 @@ static bool event_init(event *e)
 {
     atomic_init(&e->value, 0);
     atomic_init(&e->sleepers, 0);
+    atomic_init(&e->patience, LONG_SPIN);
     if (!st_mutex_init(&e->mutex))
         return false;
     if (!st_cond_init(&e->cond)) {
@@ -63,20 +74,47 @@ static void event_destroy(event *e)
     st_mutex_destroy(&e->mutex);
 }
 
-/* Returns once the value is no longer `seen`. */
-static void event_wait(event *e, uint32_t seen, int spins)
+/* Whether the value is no longer `seen`, after some spins. */
+static bool event_changes(event *e, uint32_t seen)
 {
-    for (int i = 0; i < spins; i++) {
+    for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&e->value, memory_order_acquire) != seen)
-            return;
+            return true;
         pause_cpu();
     }
+    return false;
+}
+
+static void event_sleep(event *e, uint32_t seen)
+{
     st_mutex_lock(&e->mutex);
     atomic_fetch_add(&e->sleepers, 1);
     while (atomic_load(&e->value) == seen)
         st_cond_wait(&e->cond, &e->mutex);
     atomic_fetch_sub(&e->sleepers, 1);
     st_mutex_unlock(&e->mutex);
+}
+
+/* Returns once the value is no longer `seen`. */
+static void event_wait(event *e, uint32_t seen, bool spins)
+{
+    if (spins && event_changes(e, seen))
+        return;
+    const double start = st_time_now(), patience = 1e-9 * atomic_load_explicit(&e->patience, memory_order_relaxed);
+    double last = start;
+    bool crowded = false;
+    while (spins && !crowded && last - start < patience) {
+        if (last - start > 1e-9 * SHORT_SPIN)
+            st_thread_yield();
+        if (event_changes(e, seen))
+            return;
+        const double now = st_time_now();
+        crowded = now - last > 1e-9 * LATE;
+        last = now;
+    }
+    event_sleep(e, seen);
+    const bool longer = !crowded && st_time_now() - start < 1e-9 * LONG_SPIN;
+    atomic_store_explicit(&e->patience, longer ? LONG_SPIN : SHORT_SPIN, memory_order_relaxed);
 }
 
 static void event_raise(event *e)
@@ -142,7 +180,7 @@ st_pool *st_pool_create(int n_threads)
     if (!event_init(&pool->barrier))
         goto no_barrier;
     atomic_init(&pool->arrived, 0);
-    pool->spins = n_threads > st_thread_cores() ? 0 : SPINS;
+    pool->spins = n_threads <= st_thread_cores();
     /* workers read n_threads only after the first region starts, so it may still shrink here */
     pool->n_threads = 1;
     for (int i = 1; i < n_threads; i++) {

@@ -298,13 +298,17 @@ INL int cell_bytes(cell_type t, int n)
     return t == CELL_Q8_0 ? n / 32 * 34 : n * (t == CELL_F32 ? 4 : 2);
 }
 
-/* score[r][j] = q_r . k_cell for the cells [first, first + n): slices of 4 vectors of d, so that registers suffice */
-INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, float *score)
+enum { CELL_ROWS = VL == 16 ? 8 : 4 }; /* that meet a cell together: as many as there are registers for */
+
+/* score[r][j] = q_r . k_cell for the cells [first, first + n). The sums' lanes lie in `lanes` [rows][VL][VL] until there are
+ * VL cells of them. */
+INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, float *lanes, float *score)
 {
     for (int j = 0; j < n; j++) {
         const char *k = c->k + (size_t)cell_of(c, first + j) * c->k_stride;
         cell_prefetch(c, c->k, c->k_stride, first + j, cell_bytes(t, c->d));
-        vf sum[4][2];
+        cell_prefetch(c, c->v, c->v_stride, first + j, cell_bytes(t, c->d)); /* wanted after the scores */
+        vf sum[CELL_ROWS][2];
         UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = v_zero();
         int i = 0;
         for (; i + 2 * VL <= c->d; i += 2 * VL) {
@@ -320,15 +324,21 @@ INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first
             const vf k0 = cell_load(t, k, i, m);
             UNROLL for (int r = 0; r < rows; r++) sum[r][0] = v_fma(row_load(c->q[r] + i, m), k0, sum[r][0]);
         }
-        UNROLL for (int r = 0; r < rows; r++) score[r * ST_CPU_CELL_CHUNK + j] = v_hsum(v_add(sum[r][0], sum[r][1]));
+        UNROLL for (int r = 0; r < rows; r++) v_store(lanes + (r * VL + j % VL) * VL, v_add(sum[r][0], sum[r][1]));
+        if (j % VL == VL - 1)
+            for (int r = 0; r < rows; r++)
+                v_hsums(lanes + r * VL * VL, score + r * ST_CPU_CELL_CHUNK + j - (VL - 1));
     }
+    for (int j = n / VL * VL; j < n; j++)
+        for (int r = 0; r < rows; r++)
+            score[r * ST_CPU_CELL_CHUNK + j] = v_hsum(v_load(lanes + (r * VL + j % VL) * VL));
 }
 
 /* acc[r][i ..] = acc * rescale[r] + sum_j p[r][j] v_cell[i ..], for nv whole vectors or, with nv 1, for m elements */
 INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, const float *p,
                     const float *rescale, float *acc, int i, int nv, int m)
 {
-    vf sum[4][4];
+    vf sum[CELL_ROWS][4];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++) sum[r][v] =
         v_mul(row_load(acc + r * c->d + i + v * VL, m), v_set1(rescale[r]));
     for (int j = 0; j < n; j++) {
@@ -350,8 +360,12 @@ INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, int64_t first
                      const float *rescale, float *acc)
 {
     int i = 0;
-    for (; i + 4 * VL <= c->d; i += 4 * VL)
-        cell_slice(t, c, rows, first, n, p, rescale, acc, i, 4, VL);
+    if (rows <= 4)
+        for (; i + 4 * VL <= c->d; i += 4 * VL)
+            cell_slice(t, c, rows, first, n, p, rescale, acc, i, 4, VL);
+    else
+        for (; i + 2 * VL <= c->d; i += 2 * VL)
+            cell_slice(t, c, rows, first, n, p, rescale, acc, i, 2, VL);
     for (; i < c->d; i += VL)
         cell_slice(t, c, rows, first, n, p, rescale, acc, i, 1, c->d - i < VL ? c->d - i : VL);
 }
@@ -394,8 +408,8 @@ INL void cell_softmax(float *p, int n, float factor, float *max, float *sum, flo
 
 INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
 {
-    float *score = c->scratch, *acc = c->scratch + 4 * ST_CPU_CELL_CHUNK;
-    float max[4], sum[4], rescale[4];
+    float *score = c->scratch, *lanes = score + CELL_ROWS * ST_CPU_CELL_CHUNK, *acc = lanes + CELL_ROWS * VL * VL;
+    float max[CELL_ROWS], sum[CELL_ROWS], rescale[CELL_ROWS];
     UNROLL for (int r = 0; r < rows; r++)
     {
         max[r] = -__builtin_inff();
@@ -404,7 +418,7 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
     memset(acc, 0, sizeof(float) * (size_t)rows * (size_t)c->d);
     for (int64_t first = 0; first < c->n_kv; first += ST_CPU_CELL_CHUNK) {
         const int n = c->n_kv - first < ST_CPU_CELL_CHUNK ? (int)(c->n_kv - first) : ST_CPU_CELL_CHUNK;
-        cell_scores(t, c, rows, first, n, score);
+        cell_scores(t, c, rows, first, n, lanes, score);
         for (int r = 0; r < rows; r++)
             cell_softmax(score + r * ST_CPU_CELL_CHUNK, n, c->scale * 1.44269504f, &max[r], &sum[r], &rescale[r]);
         cell_values(t, c, rows, first, n, score, rescale, acc);
@@ -421,25 +435,34 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
     }
 }
 
-/* Up to four rows at a time. */
+#define CELL_CASE(TYPE, R)       \
+    case R:                      \
+        cell_group(TYPE, &c, R); \
+        break;
+#if ST_PRODUCT_ROWS >= 12 /* with 32 registers */
+#define CELL_MORE(TYPE) CELL_CASE(TYPE, 4) CELL_CASE(TYPE, 5) CELL_CASE(TYPE, 6) CELL_CASE(TYPE, 7)
+#else
+#define CELL_MORE(TYPE)
+#endif
+/* Up to CELL_ROWS at a time. */
 #define CELLS(NAME, TYPE)                                            \
     static void NAME(const st_cpu_cells *cells)                      \
     {                                                                \
         st_cpu_cells c = *cells;                                     \
-        for (int done = 0; done < cells->n_row; done += 4) {         \
-            for (int r = 0; r < 4 && done + r < cells->n_row; r++) { \
+        for (int done = 0; done < cells->n_row; done += CELL_ROWS) { \
+            const int left = cells->n_row - done;                    \
+            for (int r = 0; r < CELL_ROWS && r < left; r++) {        \
                 c.q[r] = cells->q[done + r];                         \
                 c.out[r] = cells->out[done + r];                     \
             }                                                        \
-            const int left = cells->n_row - done;                    \
-            if (left == 1)                                           \
-                cell_group(TYPE, &c, 1);                             \
-            else if (left == 2)                                      \
-                cell_group(TYPE, &c, 2);                             \
-            else if (left == 3)                                      \
-                cell_group(TYPE, &c, 3);                             \
-            else                                                     \
-                cell_group(TYPE, &c, 4);                             \
+            switch (left < CELL_ROWS ? left : CELL_ROWS) {           \
+                CELL_CASE(TYPE, 1)                                   \
+                CELL_CASE(TYPE, 2)                                   \
+                CELL_CASE(TYPE, 3)                                   \
+                CELL_MORE(TYPE)                                      \
+            default:                                                 \
+                cell_group(TYPE, &c, CELL_ROWS);                     \
+            }                                                        \
         }                                                            \
     }
 CELLS(cells_f32, CELL_F32)

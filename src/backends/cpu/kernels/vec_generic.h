@@ -109,6 +109,12 @@ INL float v_hsum(vf v)
 {
     return (v[0] + v[2]) + (v[1] + v[3]);
 }
+/* out[i] = v_hsum(x[i]) for VL vectors that lie one behind the other */
+INL void v_hsums(const float *x, float *out)
+{
+    for (int i = 0; i < VL; i++)
+        out[i] = v_hsum(v_load(x + i * VL));
+}
 INL float v_hmax(vf v)
 {
     const float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];

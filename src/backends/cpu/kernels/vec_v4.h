@@ -85,6 +85,22 @@ INL float v_hsum(vf v)
 {
     return _mm512_reduce_add_ps(v);
 }
+/* out[i] = v_hsum(x[i]) for VL vectors that lie one behind the other: added in the same order */
+INL void v_hsums(const float *x, float *out)
+{
+    __m512 s[8], t[4], u[2];
+    UNROLL for (int i = 0; i < 8; i++) /* halves: of i and of i + 8 */
+    {
+        const __m512 a = v_load(x + i * VL), b = v_load(x + (i + 8) * VL);
+        s[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+    UNROLL for (int i = 0; i < 4; i++) /* quarters: of i, i + 8, i + 4, i + 12 */
+        t[i] = _mm512_add_ps(_mm512_shuffle_f32x4(s[i], s[i + 4], 0x88), _mm512_shuffle_f32x4(s[i], s[i + 4], 0xdd));
+    UNROLL for (int i = 0; i < 2; i++) u[i] =
+        _mm512_add_ps(_mm512_shuffle_ps(t[2 * i], t[2 * i + 1], 0x44), _mm512_shuffle_ps(t[2 * i], t[2 * i + 1], 0xee));
+    const __m512 all = _mm512_add_ps(_mm512_shuffle_ps(u[0], u[1], 0x88), _mm512_shuffle_ps(u[0], u[1], 0xdd));
+    v_store(out, _mm512_shuffle_f32x4(all, all, 0xd8)); /* quarters 0, 2, 1, 3 */
+}
 INL float v_hmax(vf v)
 {
     return _mm512_reduce_max_ps(v);

@@ -125,8 +125,9 @@ typedef struct sotto_whisper_options {
     int n_suppress_tokens;
     float max_initial_timestamp; /* seconds, up to 30; negative = off. Default 1.0 */
     /* A grammar that the text of each window is to follow, with the space that texts begin with; timestamps are no part of it.
-     * Tokens that leave it, and an end where it must go on, lose grammar_penalty from their logits. A warning tells of
-     * windows whose text does not follow all the same. NULL = none; must outlive the recording. */
+     * Tokens that leave it, an end where it must go on, and timestamps inside a word lose grammar_penalty from their logits. A
+     * warning tells of windows whose text does not follow all the same, or to which the grammar left little of what the
+     * network expected: something else was said. NULL = none; must outlive the recording. */
     const sotto_grammar *grammar;
     float grammar_penalty; /* 0 .. 1e6. Default 100 */
 

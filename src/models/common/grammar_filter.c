@@ -117,6 +117,14 @@ sotto_status st_grammar_filter_allows(st_grammar_filter *f, st_grammar_place at,
     return status;
 }
 
+sotto_status st_grammar_filter_goes_on(st_grammar_filter *f, st_grammar_place at, uint8_t byte, bool *goes_on,
+                                       sotto_error *err)
+{
+    const sotto_status status = at.state < 0 ? SOTTO_OK : st_matcher_step(f->matcher, &at, byte, err);
+    *goes_on = status == SOTTO_OK && at.state >= 0;
+    return status;
+}
+
 static sotto_status need_tree(st_grammar_filter *f, sotto_error *err)
 {
     if (f->shared)

@@ -20,6 +20,9 @@ st_grammar_place st_grammar_filter_start(const st_grammar_filter *f);
 bool st_grammar_filter_may_end(const st_grammar_filter *f, st_grammar_place at);
 sotto_status st_grammar_filter_allows(st_grammar_filter *f, st_grammar_place at, int32_t token, bool *allowed,
                                       sotto_error *err);
+/* Whether a text may go on with this byte. */
+sotto_status st_grammar_filter_goes_on(st_grammar_filter *f, st_grammar_place at, uint8_t byte, bool *goes_on,
+                                       sotto_error *err);
 /* Bit t % 32 of word t / 32 says whether token t is allowed; valid until the next call. */
 sotto_status st_grammar_filter_mask(st_grammar_filter *f, st_grammar_place at, const uint32_t **mask, sotto_error *err);
 /* Goes over a token. *at is dead afterwards when the token is not allowed; a token that ends the text leaves it as it is. */

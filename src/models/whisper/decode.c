@@ -97,6 +97,8 @@ sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int ro
                                sotto_error *err)
 {
     float *logits = d->logits + (size_t)row * (size_t)d->vocab->n_vocab;
+    if (o->grammar)
+        ST_TRY(st_follow_time(d, o, s, logits, err));
     if (!st_filters_apply(&o->filters, logits, s->tokens, s->n, d->block_max, allowed))
         return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d",
                        d->n_initial + s->n - 1);
@@ -132,6 +134,7 @@ void st_sequence_copy(st_sequence *dst, const st_sequence *src)
     dst->sum = src->sum;
     dst->place = src->place;
     dst->n_placed = src->n_placed;
+    dst->forced = src->forced;
 }
 
 double st_sequence_score(const st_sequence *s, float length_penalty)
@@ -218,6 +221,7 @@ static sotto_status summarise(st_decoder *d, const st_decode_options *o, st_deco
         bool whole;
         ST_TRY(st_follow_check(d, o, s, &whole, err));
         out->off_grammar = !whole;
+        out->grammar_logprob = (float)(s->forced / (s->n + 1));
     }
     const char *text;
     size_t n;

@@ -24,14 +24,16 @@ typedef struct st_decode_options {
     st_filters filters;
     st_grammar_filter *grammar; /* that the text is to follow, NULL = none; see follow.h */
     float grammar_penalty;
+    int32_t n_steps; /* of 0.02 s that the window holds, 0 = as many as there are timestamps; of use to the grammar only */
 } st_decode_options;
 
 typedef struct st_decode_result {
     const int32_t *tokens; /* without the end of text; valid until the decoder's next call */
     const float *logprobs; /* of each, under the filtered distribution at temperature 1 */
     int n_tokens;
-    bool complete;    /* ended by end of text, not by a limit */
-    bool off_grammar; /* the text is not one of the grammar */
+    bool complete;         /* ended by end of text, not by a limit */
+    bool off_grammar;      /* the text is not one of the grammar */
+    float grammar_logprob; /* log of the share of the network's expectations that the grammar let be, mean of all tokens */
     double sum_logprob;
     float avg_logprob, no_speech_prob, temperature, compression_ratio;
 } st_decode_result;

@@ -12,6 +12,7 @@ typedef struct st_sequence {
     double sum;             /* of logprobs, that of end of text included */
     st_grammar_place place; /* in the grammar, after the first n_placed tokens */
     int n_placed;
+    double forced; /* log of the probability that the grammar left to what it allows, summed over the steps; 0: all of it */
 } st_sequence;
 
 struct st_decoder {

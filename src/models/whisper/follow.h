@@ -11,8 +11,13 @@ sotto_status st_follow_create(const sotto_grammar *grammar, const st_vocab *voca
 
 /* A sequence without tokens, at the beginning of the grammar if there is one. */
 void st_follow_begin(const st_decode_options *o, st_sequence *s);
+/* Lowers the logits of timestamps where they would cut the text in the wrong place, before the filters weigh them against text:
+ * inside a word (the text may not end there, and no space may follow), and, for a segment that is to begin or has to be followed by others,
+ * at the end of what is heard or later. */
+sotto_status st_follow_time(const st_decoder *d, const st_decode_options *o, st_sequence *s, float *logits,
+                            sotto_error *err);
 /* Lowers the logits of a row in which the filters have left `allowed`, which is made anew. Nothing is lowered where a timestamp
- * is due, nor after the text has left the grammar. */
+ * is due, nor after the text has left the grammar. What the grammar cost is added to s->forced. */
 sotto_status st_follow_penalise(const st_decoder *d, const st_decode_options *o, st_sequence *s, float *logits,
                                 st_allowed *allowed, sotto_error *err);
 /* Whether the sequence is a whole text of the grammar. */

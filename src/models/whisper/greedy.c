@@ -38,6 +38,8 @@ sotto_status st_search_greedy(st_decoder *d, const st_decode_options *o, sotto_e
     for (int i = 0; i < o->group; i++)
         st_follow_begin(o, &s[i]);
     sotto_status status = st_decoder_filter(d, o, 0, &s[0], &allowed, err);
+    for (int i = 1; i < o->group; i++)
+        s[i].forced = s[0].forced;
     for (int i = 0; i < o->group && status == SOTTO_OK; i++)
         choose(d, o, &s[i], d->logits, &allowed);
     while (status == SOTTO_OK) {

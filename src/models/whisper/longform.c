@@ -16,6 +16,9 @@ enum {
     LEAST_SPEECH = 20 /* frames of speech in the rest of a chunk that are worth another window */
 };
 
+/* Mean log of what a grammar leaves of the network's expectations, below which it was something else that was said. */
+static const float LEAST_GRAMMAR_LOGPROB = -2.3f;
+
 struct st_longform {
     const st_vocab *vocab;
     st_engine engine;
@@ -252,6 +255,20 @@ static sotto_status store(st_longform *lf, const st_decode_result *result, int64
     return SOTTO_OK;
 }
 
+static void tell_of_grammar(const st_longform *lf, const st_decode_options *o, const st_decode_result *result)
+{
+    const sotto_logger *logger = &lf->settings.given.logger;
+    const double at = (double)lf->seek / FRAMES_PER_SECOND;
+    if (!o->grammar)
+        return;
+    if (result->off_grammar)
+        st_log(logger, SOTTO_LOG_WARNING, "%.2f s: the window's text does not follow the grammar to its end", at);
+    if (result->grammar_logprob < LEAST_GRAMMAR_LOGPROB)
+        st_log(logger, SOTTO_LOG_WARNING,
+               "%.2f s: what is heard hardly matches the grammar: what it allows has a probability of %.2g a token", at,
+               exp((double)result->grammar_logprob));
+}
+
 /* last: no window follows this one. */
 static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_error *err)
 {
@@ -268,6 +285,7 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
     o.timestamps = o.filters.timestamps = s->given.timestamps || !last;
     o.prompt = lf->prompt;
     o.n_prompt = build_prompt(lf);
+    o.n_steps = size > 2 ? (int32_t)(size / 2) : 1;
     st_decode_result result;
     ST_TRY(st_ladder_decode(lf->decoder, &s->ladder, &o, &result, err));
     if (st_ladder_is_silence(&s->ladder, &result)) {
@@ -282,9 +300,7 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
                          .whole = !s->given.timestamps,
                          .max_tokens = s->given.max_tokens};
     ST_TRY(st_slicer_run(&lf->slicer, &w, err));
-    if (result.off_grammar)
-        st_log(&s->given.logger, SOTTO_LOG_WARNING, "%.2f s: the window's text does not follow the grammar to its end",
-               (double)lf->seek / FRAMES_PER_SECOND);
+    tell_of_grammar(lf, &o, &result);
     if (lf->slicer.truncated)
         st_log(&s->given.logger, SOTTO_LOG_WARNING,
                "%.2f s: the window's text reached the limit of %d tokens without an end",

@@ -83,8 +83,9 @@ static void check_sequence(const st_cpu_kernels *k, int64_t n_q, int64_t n_k, in
     float *scratch = guard_alloc(4 * st_cpu_attention_bf16_scratch(&a));
     for (int64_t p = 0; p < st_cpu_attention_pack_units(&a); p++)
         st_cpu_attention_bf16_pack(k, &a, p, packed);
-    for (int64_t q = 0; q < n_q; q += k->bf16.mr)
-        st_cpu_attention_bf16_rows(k, &a, q, (int)(n_q - q < k->bf16.mr ? n_q - q : k->bf16.mr), packed, scratch);
+    const int tile = st_cpu_attention_bf16_tile(k, &a);
+    for (int64_t q = 0; q < n_q; q += tile)
+        st_cpu_attention_bf16_rows(k, &a, q, (int)(n_q - q < tile ? n_q - q : tile), packed, scratch);
     const head h = {a.k, a.v, stride, n_k, d, scale};
     for (int64_t q = 0; q < n_q; q++)
         check_row(k, "attention", &h, a.q + q * stride, a.out + q * stride);

@@ -18,6 +18,17 @@ bool st_cpu_attention_bf16_fits(const st_cpu_kernels *k, const st_cpu_attention 
     return k->attend.probabilities != NULL && !a->causal && a->d % CHUNK == 0 && a->n_k > 0;
 }
 
+/* Whether the level does all of a tile in one go. */
+static bool at_once(const st_cpu_kernels *k, const st_cpu_attention *a)
+{
+    return k->attend.rows16 != NULL && a->d <= 2 * CHUNK && a->n_k < INT32_MAX - ST_CPU_PANEL;
+}
+
+int st_cpu_attention_bf16_tile(const st_cpu_kernels *k, const st_cpu_attention *a)
+{
+    return at_once(k, a) ? 16 : k->bf16.mr;
+}
+
 /* keys [n_k / 32][d / 32 chunks][16][32 keys][2], then values [d / 32][n_k / 32 chunks][16][32 columns][2] */
 size_t st_cpu_attention_bf16_packed(const st_cpu_attention *a)
 {
@@ -29,18 +40,18 @@ typedef struct areas {
     uint8_t *q, *p;
 } areas;
 
-/* [one scaled query: d] [accumulators: mr * 32] [queries: mr * d bf16] [probabilities: mr * n_k bf16] */
+/* [one scaled query: d] [accumulators: 2 * mr * 32] [queries: mr * d bf16] [probabilities: mr * n_k bf16] */
 static areas areas_of(const st_cpu_attention *a, float *scratch)
 {
     areas s = {.line = scratch, .acc = scratch + a->d};
-    s.q = (uint8_t *)(s.acc + ST_CPU_MAX_NARROW_MR * ST_CPU_PANEL);
+    s.q = (uint8_t *)(s.acc + 2 * ST_CPU_MAX_NARROW_MR * ST_CPU_PANEL);
     s.p = s.q + ST_CPU_MAX_NARROW_MR * 2 * a->d;
     return s;
 }
 
 size_t st_cpu_attention_bf16_scratch(const st_cpu_attention *a)
 {
-    return (size_t)(a->d + ST_CPU_MAX_NARROW_MR * (ST_CPU_PANEL + a->d / 2 + panels_of(a) * ST_CPU_PANEL / 2));
+    return (size_t)(a->d + ST_CPU_MAX_NARROW_MR * (2 * ST_CPU_PANEL + a->d / 2 + panels_of(a) * ST_CPU_PANEL / 2));
 }
 
 void st_cpu_attention_bf16_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed)
@@ -52,6 +63,14 @@ void st_cpu_attention_bf16_pack(const st_cpu_kernels *k, const st_cpu_attention 
     for (int64_t c = 0; c < chunks; c++)
         k->attend.pack_values(a->v + first * a->v_stride + c * CHUNK, a->v_stride, n,
                               values + (c * panels + unit) * CHUNK_BYTES);
+}
+
+static bool good_sums(const float *sum, int n_rows)
+{
+    bool good = true;
+    for (int r = 0; r < n_rows; r++)
+        good = good && sum[r] > 0 && sum[r] < 1e38f;
+    return good;
 }
 
 /* Scores of all keys as probabilities against the references in `base`; whether all sums came out as numbers. */
@@ -66,14 +85,12 @@ static bool probabilities(const st_cpu_kernels *k, const st_cpu_attention *a, co
         k->attend.probabilities(s->acc, padded, n_rows, (int)(left < ST_CPU_PANEL ? left : ST_CPU_PANEL), base,
                                 s->p + p * padded * 64, parts);
     }
-    bool good = true;
     for (int r = 0; r < n_rows; r++) {
         sum[r] = 0;
         for (int i = 0; i < 16; i++)
             sum[r] += parts[r * 16 + i];
-        good = good && sum[r] > 0 && sum[r] < 1e38f;
     }
-    return good;
+    return good_sums(sum, n_rows);
 }
 
 /* The largest score of each row among the first `panels` panels. */
@@ -87,6 +104,50 @@ static void largest(const st_cpu_kernels *k, const st_cpu_attention *a, const ar
         const int64_t left = a->n_k - p * ST_CPU_PANEL, n = left < ST_CPU_PANEL ? left : ST_CPU_PANEL;
         k->bf16.product[n_rows](s->q, keys + p * chunks * CHUNK_BYTES, (int)chunks, s->acc);
         k->attend.largest(s->acc, padded, n_rows, (int)n, max);
+    }
+}
+
+/* What the sums are divided by: a score that is no number has no largest, and gives no number. */
+static void reciprocals(const float *max, int n_rows, float *sum)
+{
+    for (int r = 0; r < n_rows; r++)
+        sum[r] = isfinite(max[r]) && sum[r] > 0 ? 1.0f / sum[r] : NAN;
+}
+
+/* Up to 16 rows of a level that does them in one go. */
+static void rows_at_once(const st_cpu_kernels *k, const st_cpu_attention *a, const areas *s, int n_rows, int64_t row,
+                         const uint8_t *keys, float *max)
+{
+    const int64_t panels = panels_of(a), chunks = a->d / CHUNK;
+    float sum[16], shift[16], *const out = s->acc + 1024; /* behind two tiles of scores */
+    for (int r = n_rows; r < 16; r++)
+        max[r] = max[n_rows - 1];
+    const st_cpu_rows16 x = {.chunks = (int)chunks,
+                             .n_k = (int)a->n_k,
+                             .panels = (int)panels,
+                             .q = s->q,
+                             .keys = keys,
+                             .values = keys + panels * chunks * CHUNK_BYTES,
+                             .base = max,
+                             .scores = s->acc,
+                             .p = s->p,
+                             .shift = shift,
+                             .sum = sum,
+                             .out = out};
+    k->attend.rows16(&x);
+    if (!good_sums(sum, n_rows)) {
+        largest(k, a, s, n_rows, 16, keys, panels, max);
+        for (int r = n_rows; r < 16; r++)
+            max[r] = max[n_rows - 1];
+        k->attend.rows16(&x);
+    }
+    reciprocals(max, n_rows, sum);
+    for (int r = n_rows; r < 16; r++)
+        sum[r] = 0;
+    const st_cpu_epilogue e = {.out = a->out, .out_stride = a->out_stride};
+    for (int64_t c = 0; c < chunks; c++) {
+        k->scale_tile(out + c * 512, 16, sum);
+        k->finish(&e, out + c * 512, 16, n_rows, row, c * ST_CPU_PANEL, ST_CPU_PANEL);
     }
 }
 
@@ -104,12 +165,15 @@ void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention 
         k->bf16.pack_row(s.line, a->d, s.q + r * 64, NULL, padded, NULL);
     }
     largest(k, a, &s, n_rows, padded, keys, 1, max);
+    if (at_once(k, a)) {
+        rows_at_once(k, a, &s, n_rows, row, keys, max);
+        return;
+    }
     if (!probabilities(k, a, &s, n_rows, padded, keys, max, sum)) {
         largest(k, a, &s, n_rows, padded, keys, panels, max);
         (void)probabilities(k, a, &s, n_rows, padded, keys, max, sum);
     }
-    for (int r = 0; r < n_rows; r++) /* a score that is no number has no largest, and gives no number */
-        sum[r] = isfinite(max[r]) && sum[r] > 0 ? 1.0f / sum[r] : NAN;
+    reciprocals(max, n_rows, sum);
     const st_cpu_epilogue e = {.out = a->out, .out_stride = a->out_stride};
     for (int64_t c = 0; c < chunks; c++) {
         k->bf16.product[n_rows](s.p, values + c * panels * CHUNK_BYTES, (int)panels, s.acc);

@@ -8,7 +8,9 @@
 
 /* The level has the kernels, and the head is one for them: not causal, d a multiple of 32, at least one key. */
 bool st_cpu_attention_bf16_fits(const st_cpu_kernels *k, const st_cpu_attention *a);
-/* As their namesakes in cpu_attention.h; a piece has k->bf16.mr rows at most. */
+/* Query rows of a piece at most. */
+int st_cpu_attention_bf16_tile(const st_cpu_kernels *k, const st_cpu_attention *a);
+/* As their namesakes in cpu_attention.h. */
 size_t st_cpu_attention_bf16_packed(const st_cpu_attention *a);
 size_t st_cpu_attention_bf16_scratch(const st_cpu_attention *a);
 void st_cpu_attention_bf16_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed);

@@ -151,6 +151,21 @@ typedef struct st_cpu_dot {
                                                            bool first);
 } st_cpu_dot;
 
+/* 16 queries over all keys at once; what it is made of is described at st_cpu_attend. */
+typedef struct st_cpu_rows16 {
+    int chunks;            /* d / 32: 1 or 2 */
+    int n_k, panels;       /* keys, and panels of 32 of them, at least 1 */
+    const uint8_t *q;      /* [chunks][16][64 bytes] */
+    const uint8_t *keys;   /* [panels][chunks] of pack_keys */
+    const uint8_t *values; /* [chunks][panels] of pack_values */
+    const float *base;     /* [16] */
+    float *scores;         /* scratch: 1024 floats */
+    uint8_t *p;            /* scratch: 2048 bytes */
+    float *shift;          /* scratch: 16 floats */
+    float *sum;            /* [16] gets the sums of the probabilities */
+    float *out;            /* [chunks][2][16][16] gets the probabilities times the values */
+} st_cpu_rows16;
+
 /* What bf16 attention needs besides the bf16 product (cpu_attention_bf16.c). Tiles of scores and of probabilities are
  * product tiles; scores are in units of log 2 / 128. The columns of a panel of probabilities and the keys of a panel of
  * values are permuted alike, as the level likes it. */
@@ -166,6 +181,8 @@ typedef struct st_cpu_attend {
     void (*probabilities)(const float *acc, int tile_rows, int rows, int n, const float *base, uint8_t *p, float *sum);
     /* The same over `panels` tiles of scores that lie one behind the other, 32 of each. */
     void (*largest_of)(const float *acc, int panels, int tile_rows, int rows, float *max);
+    /* Scores, probabilities and their product with the values in one go; NULL: the level has none. Tiles have 16 rows. */
+    void (*rows16)(const st_cpu_rows16 *a);
 } st_cpu_attend;
 
 typedef struct st_cpu_kernels {
@@ -291,6 +308,7 @@ void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
 void st_cpu_fill_window_amx(st_cpu_kernels *k);
+void st_cpu_fill_attention_amx(st_cpu_kernels *k);
 void st_cpu_fill_narrow_amx(st_cpu_kernels *k);
 void st_cpu_fill_product_neon(st_cpu_kernels *k);
 void st_cpu_fill_rows_neon(st_cpu_kernels *k);

@@ -110,5 +110,5 @@ static void pack_values(const float *x, ptrdiff_t stride, int n, uint8_t *out)
 
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k)
 {
-    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities, largest_of};
+    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities, largest_of, NULL};
 }

@@ -39,7 +39,7 @@ static void check_mask(const sotto_grammar *g, pieces *p, const char *text, size
     const st_token_texts texts = {bytes_of, ends, p, 257 + N_PIECES};
     st_grammar_filter *f, *clone;
     sotto_error err;
-    if (st_grammar_filter_create(g, &texts, &f, &err) != SOTTO_OK)
+    if (st_grammar_filter_create(g, &texts, NULL, &f, &err) != SOTTO_OK)
         return;
     st_grammar_place at = st_grammar_filter_start(f);
     for (size_t i = 0; i < n && i < 12; i++) {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/thread.h"
 #include "models/common/grammar_filter.h"
 #include "models/common/rng.h"
 #include "sotto/sampler.h"
@@ -123,7 +124,7 @@ static void masks_say_what_asking_says(void **state)
     for (size_t i = 0; i < sizeof grammars / sizeof *grammars; i++) {
         sotto_grammar *g = parse(grammars[i]);
         st_grammar_filter *f, *other;
-        assert_int_equal(st_grammar_filter_create(g, &texts, &f, NULL), SOTTO_OK);
+        assert_int_equal(st_grammar_filter_create(g, &texts, NULL, &f, NULL), SOTTO_OK);
         for (int round = 0; round < 10; round++) {
             char text[16 * LONGEST];
             size_t n = 0;
@@ -212,7 +213,7 @@ static void check_chain(const sotto_grammar *g, const sotto_sampler_options *cha
     assert_int_equal(sotto_sampler_create(N_VOCAB, &plain, &t, NULL), SOTTO_OK);
     const st_token_texts texts = {bytes_of, ends, v, N_VOCAB};
     st_grammar_filter *f;
-    assert_int_equal(st_grammar_filter_create(g, &texts, &f, NULL), SOTTO_OK);
+    assert_int_equal(st_grammar_filter_create(g, &texts, NULL, &f, NULL), SOTTO_OK);
     st_grammar_place at = st_grammar_filter_start(f);
     char text[40 * LONGEST];
     size_t n = 0;
@@ -325,13 +326,70 @@ static void moved_places_go_on(void **state)
     sotto_grammar_free(g);
 }
 
+typedef struct sharer {
+    st_thread thread;
+    const sotto_grammar *g;
+    const st_token_texts *texts;
+    st_shared_tree *tree;
+    uint32_t mask[(N_VOCAB + 31) / 32];
+    bool good;
+} sharer;
+
+static void share(void *arg)
+{
+    sharer *s = arg;
+    st_grammar_filter *f;
+    const uint32_t *mask;
+    if (st_grammar_filter_create(s->g, s->texts, s->tree, &f, NULL) != SOTTO_OK)
+        return;
+    s->good = st_grammar_filter_mask(f, st_grammar_filter_start(f), &mask, NULL) == SOTTO_OK;
+    if (s->good)
+        memcpy(s->mask, mask, sizeof s->mask);
+    st_grammar_filter_free(f);
+}
+
+/* Filters in several threads that want the tree at once, the last of which outlives who made it. */
+static void filters_share_a_tree(void **state)
+{
+    (void)state;
+    st_rng rng;
+    st_rng_seed(&rng, 5);
+    vocabulary *v = make_vocabulary(&rng);
+    const st_token_texts texts = {bytes_of, ends, v, N_VOCAB};
+    sotto_grammar *g = parse(grammars[0]);
+    st_grammar_filter *own, *last;
+    const uint32_t *want, *mask;
+    st_shared_tree *tree;
+    sharer sharers[4];
+    assert_int_equal(st_shared_tree_create(&tree, NULL), SOTTO_OK);
+    for (int i = 0; i < 4; i++)
+        sharers[i] = (sharer){.g = g, .texts = &texts, .tree = tree};
+    for (int i = 0; i < 4; i++)
+        assert_true(st_thread_create(&sharers[i].thread, share, &sharers[i]));
+    assert_int_equal(st_grammar_filter_create(g, &texts, tree, &last, NULL), SOTTO_OK);
+    for (int i = 0; i < 4; i++)
+        st_thread_join(&sharers[i].thread);
+    st_shared_tree_release(tree);
+    assert_int_equal(st_grammar_filter_create(g, &texts, NULL, &own, NULL), SOTTO_OK);
+    assert_int_equal(st_grammar_filter_mask(own, st_grammar_filter_start(own), &want, NULL), SOTTO_OK);
+    assert_int_equal(st_grammar_filter_mask(last, st_grammar_filter_start(last), &mask, NULL), SOTTO_OK);
+    assert_memory_equal(mask, want, sizeof sharers[0].mask);
+    for (int i = 0; i < 4; i++) {
+        assert_true(sharers[i].good);
+        assert_memory_equal(sharers[i].mask, want, sizeof sharers[i].mask);
+    }
+    st_grammar_filter_free(own);
+    st_grammar_filter_free(last);
+    sotto_grammar_free(g);
+    free(v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masks_say_what_asking_says),
-        cmocka_unit_test(samplers_follow_grammars),
-        cmocka_unit_test(callbacks_are_needed),
-        cmocka_unit_test(moved_places_go_on),
+        cmocka_unit_test(masks_say_what_asking_says), cmocka_unit_test(samplers_follow_grammars),
+        cmocka_unit_test(callbacks_are_needed),       cmocka_unit_test(moved_places_go_on),
+        cmocka_unit_test(filters_share_a_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

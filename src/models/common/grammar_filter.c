@@ -5,14 +5,15 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/thread.h"
 
 enum { N_MASKS = 16, TIDY_SIZE = 1 << 26 };
 
-/* What filters of a vocabulary share. */
-typedef struct shared_tree {
-    st_token_tree *tree;
+struct st_shared_tree {
+    st_mutex making;
+    st_token_tree *tree; /* NULL until the first mask */
     atomic_int users;
-} shared_tree;
+};
 
 typedef struct cached_mask {
     st_grammar_place at;
@@ -24,12 +25,42 @@ struct st_grammar_filter {
     const sotto_grammar *grammar;
     st_token_texts texts;
     st_matcher *matcher;
-    shared_tree *shared; /* made when first needed: mostly a few likely tokens are asked about */
+    st_shared_tree *shared;    /* NULL: none yet */
+    const st_token_tree *tree; /* of shared, NULL until needed: mostly a few likely tokens are asked about */
     cached_mask masks[N_MASKS];
     uint64_t clock;
 };
 
-sotto_status st_grammar_filter_create(const sotto_grammar *grammar, const st_token_texts *texts,
+sotto_status st_shared_tree_create(st_shared_tree **out, sotto_error *err)
+{
+    *out = NULL;
+    st_shared_tree *made = st_calloc(1, sizeof *made);
+    if (!made || !st_mutex_init(&made->making)) {
+        st_free(made);
+        return st_fail_memory(err, sizeof *made, "a grammar's filter");
+    }
+    atomic_init(&made->users, 1);
+    *out = made;
+    return SOTTO_OK;
+}
+
+static st_shared_tree *hold(st_shared_tree *tree)
+{
+    if (tree)
+        atomic_fetch_add(&tree->users, 1);
+    return tree;
+}
+
+void st_shared_tree_release(st_shared_tree *tree)
+{
+    if (!tree || atomic_fetch_sub(&tree->users, 1) != 1)
+        return;
+    st_token_tree_free(tree->tree);
+    st_mutex_destroy(&tree->making);
+    st_free(tree);
+}
+
+sotto_status st_grammar_filter_create(const sotto_grammar *grammar, const st_token_texts *texts, st_shared_tree *tree,
                                       st_grammar_filter **out, sotto_error *err)
 {
     *out = NULL;
@@ -38,6 +69,7 @@ sotto_status st_grammar_filter_create(const sotto_grammar *grammar, const st_tok
         return st_fail_memory(err, sizeof *f, "a grammar's filter");
     f->grammar = grammar;
     f->texts = *texts;
+    f->shared = hold(tree);
     const sotto_status status = st_matcher_create(grammar, &f->matcher, err);
     if (status != SOTTO_OK) {
         st_grammar_filter_free(f);
@@ -62,9 +94,8 @@ sotto_status st_grammar_filter_clone(const st_grammar_filter *f, st_grammar_plac
         st_grammar_filter_free(made);
         return status;
     }
-    made->shared = f->shared;
-    if (made->shared)
-        atomic_fetch_add(&made->shared->users, 1);
+    made->shared = hold(f->shared);
+    made->tree = f->tree;
     *out = made;
     return SOTTO_OK;
 }
@@ -75,10 +106,7 @@ void st_grammar_filter_free(st_grammar_filter *f)
         return;
     for (int i = 0; i < N_MASKS; i++)
         st_free(f->masks[i].bits);
-    if (f->shared && atomic_fetch_sub(&f->shared->users, 1) == 1) {
-        st_token_tree_free(f->shared->tree);
-        st_free(f->shared);
-    }
+    st_shared_tree_release(f->shared);
     st_matcher_free(f->matcher);
     st_free(f);
 }
@@ -127,19 +155,17 @@ sotto_status st_grammar_filter_goes_on(st_grammar_filter *f, st_grammar_place at
 
 static sotto_status need_tree(st_grammar_filter *f, sotto_error *err)
 {
-    if (f->shared)
+    if (f->tree)
         return SOTTO_OK;
-    shared_tree *made = st_alloc(1, sizeof *made);
-    if (!made)
-        return st_fail_memory(err, sizeof *made, "a grammar's filter");
-    atomic_init(&made->users, 1);
-    const sotto_status status = st_token_tree_create(&f->texts, &made->tree, err);
-    if (status != SOTTO_OK) {
-        st_free(made);
-        return status;
-    }
-    f->shared = made;
-    return SOTTO_OK;
+    if (!f->shared)
+        ST_TRY(st_shared_tree_create(&f->shared, err));
+    sotto_status status = SOTTO_OK;
+    st_mutex_lock(&f->shared->making);
+    if (!f->shared->tree)
+        status = st_token_tree_create(&f->texts, &f->shared->tree, err);
+    f->tree = f->shared->tree;
+    st_mutex_unlock(&f->shared->making);
+    return status;
 }
 
 static bool same_place(st_grammar_place a, st_grammar_place b)
@@ -171,7 +197,7 @@ sotto_status st_grammar_filter_mask(st_grammar_filter *f, st_grammar_place at, c
         memset(oldest->bits, 0, words * sizeof *oldest->bits);
     } else {
         ST_TRY(need_tree(f, err));
-        ST_TRY(st_token_tree_mask(f->shared->tree, f->matcher, at, oldest->bits, err));
+        ST_TRY(st_token_tree_mask(f->tree, f->matcher, at, oldest->bits, err));
     }
     oldest->at = at;
     oldest->used = f->clock;

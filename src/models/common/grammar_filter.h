@@ -8,8 +8,14 @@
 
 typedef struct st_grammar_filter st_grammar_filter;
 
-/* The grammar must outlive the filter. */
-sotto_status st_grammar_filter_create(const sotto_grammar *grammar, const st_token_texts *texts,
+/* The tree of a vocabulary's texts, made by the first filter that needs it and shared by all, in any threads. Whoever holds one
+ * releases it; it goes with the last. */
+typedef struct st_shared_tree st_shared_tree;
+sotto_status st_shared_tree_create(st_shared_tree **out, sotto_error *err);
+void st_shared_tree_release(st_shared_tree *tree); /* NULL is none */
+
+/* The grammar must outlive the filter. tree: of the same texts; NULL: the filter makes its own. */
+sotto_status st_grammar_filter_create(const sotto_grammar *grammar, const st_token_texts *texts, st_shared_tree *tree,
                                       st_grammar_filter **out, sotto_error *err);
 /* Another one for another thread, which shares what does not change. *place, of the old filter, becomes one of the new. */
 sotto_status st_grammar_filter_clone(const st_grammar_filter *f, st_grammar_place *place, st_grammar_filter **out,

@@ -1,11 +1,10 @@
-#include "sotto/sampler.h"
+#include "models/common/sampler_impl.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "models/common/grammar_filter.h"
 #include "models/common/sample_math.h"
 #include "models/common/sample_pick.h"
 #include "models/common/sampler_penalty.h"
@@ -126,6 +125,12 @@ static void begin(sotto_sampler *s)
 sotto_status sotto_sampler_create(int32_t n_vocab, const sotto_sampler_options *options, sotto_sampler **out,
                                   sotto_error *err)
 {
+    return st_sampler_create(n_vocab, options, NULL, out, err);
+}
+
+sotto_status st_sampler_create(int32_t n_vocab, const sotto_sampler_options *options, st_shared_tree *tree,
+                               sotto_sampler **out, sotto_error *err)
+{
     *out = NULL;
     sotto_sampler_options o;
     sotto_sampler_options_default(&o);
@@ -144,7 +149,7 @@ sotto_status sotto_sampler_create(int32_t n_vocab, const sotto_sampler_options *
         status = st_recent_create(&s->recent, n_vocab, s->penalises ? o.penalty_last : 0, err);
     if (status == SOTTO_OK && o.grammar) {
         const st_token_texts texts = {o.token_bytes, o.token_ends, o.token_user, n_vocab};
-        status = st_grammar_filter_create(o.grammar, &texts, &s->filter, err);
+        status = st_grammar_filter_create(o.grammar, &texts, tree, &s->filter, err);
     }
     if (status != SOTTO_OK) {
         sotto_sampler_free(s);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "models/common/sampler_impl.h"
 #include "models/common/text_stream.h"
 #include "models/llama/model_impl.h"
 
@@ -254,5 +255,5 @@ sotto_status sotto_llama_sampler_create(const sotto_llama_model *model, const so
     o.token_bytes = grammar_bytes;
     o.token_ends = grammar_ends;
     o.token_user = (void *)(uintptr_t)model; /* only read */
-    return sotto_sampler_create(model->h.n_vocab, &o, out, err);
+    return st_sampler_create(model->h.n_vocab, &o, model->texts, out, err);
 }

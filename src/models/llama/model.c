@@ -392,6 +392,7 @@ static sotto_status read_name(loader *l, sotto_error *err)
 static sotto_status read_tokens(loader *l, sotto_error *err)
 {
     sotto_llama_model *m = l->m;
+    ST_TRY(st_shared_tree_create(&m->texts, err));
     ST_TRY(st_tokenizer_create(l->file, &m->tokenizer, err));
     if (st_tokenizer_size(m->tokenizer) != m->h.n_vocab)
         return st_fail(err, SOTTO_E_FORMAT, "token_embd.weight: %d rows, expected one for each of the %d tokens",
@@ -451,6 +452,7 @@ void sotto_llama_model_free(sotto_llama_model *model)
     if (!model)
         return;
     st_tokenizer_free(model->tokenizer);
+    st_shared_tree_release(model->texts);
     sotto_store_free(model->store);
     sotto_backend_free(model->backend);
     st_weights_free(&model->weights);

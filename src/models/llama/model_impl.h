@@ -3,6 +3,7 @@
 #define SOTTO_SRC_MODELS_LLAMA_MODEL_IMPL_H
 
 #include "models/common/chat.h"
+#include "models/common/grammar_filter.h"
 #include "models/common/tokenizer.h"
 #include "models/common/weights.h"
 #include "models/llama/hparams.h"
@@ -51,6 +52,7 @@ struct sotto_llama_model {
     uint64_t fingerprint; /* of sizes and some weights: states of one model are not those of another */
     double load_seconds;
     st_tokenizer *tokenizer;
+    st_shared_tree *texts;      /* of the tokens, for grammars */
     const st_chat_format *chat; /* NULL: none that is known, for which no_chat has the reason */
     sotto_error no_chat;
 };

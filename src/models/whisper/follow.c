@@ -19,7 +19,7 @@ sotto_status st_follow_create(const sotto_grammar *grammar, const st_vocab *voca
                               sotto_error *err)
 {
     const st_token_texts texts = {bytes_of, ends, (void *)vocab, vocab->eot + 1};
-    return st_grammar_filter_create(grammar, &texts, out, err);
+    return st_grammar_filter_create(grammar, &texts, vocab->texts, out, err);
 }
 
 void st_follow_begin(const st_decode_options *o, st_sequence *s)

@@ -208,6 +208,8 @@ sotto_status st_vocab_build(const st_token_source *source, const st_vocab_layout
         status = st_bpe_create(v->blob, v->offset, v->n_text, ST_BPE_GPT2_PATTERN, &v->bpe, err);
     if (status == SOTTO_OK)
         status = make_lists(v, err);
+    if (status == SOTTO_OK)
+        status = st_shared_tree_create(&v->texts, err);
     if (status != SOTTO_OK) {
         st_vocab_free(v);
         return status;
@@ -245,6 +247,7 @@ void st_vocab_free(st_vocab *v)
     if (!v)
         return;
     st_bpe_free(v->bpe);
+    st_shared_tree_release(v->texts);
     st_free(v->non_speech);
     st_free(v->blank);
     st_free(v->offset);

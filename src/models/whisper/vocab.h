@@ -4,6 +4,7 @@
 #define SOTTO_SRC_MODELS_WHISPER_VOCAB_H
 
 #include "models/common/bpe.h"
+#include "models/common/grammar_filter.h"
 #include "sotto/model.h"
 
 enum { ST_N_TIMESTAMPS = 1501 }; /* 0.00 .. 30.00 by 0.02 s */
@@ -27,6 +28,7 @@ typedef struct st_vocab {
     char *blob;       /* bytes of token i at offset[i], with a zero behind */
     uint32_t *offset; /* [n_vocab + 1] */
     st_bpe *bpe;
+    st_shared_tree *texts; /* of the tokens up to end of text, for grammars */
 } st_vocab;
 
 /* Text tokens as raw bytes, by id. */

@@ -105,3 +105,9 @@ bool sotto_dtype_can_pack(sotto_dtype dtype)
     const row_type *const type = type_of(dtype);
     return type && (type->pack || type->pack_weighted);
 }
+
+bool st_repacks_exactly(sotto_dtype dtype)
+{
+    const row_type *const type = type_of(dtype);
+    return type && type->pack;
+}

@@ -3,9 +3,11 @@
 #ifndef SOTTO_SRC_QUANT_QUANT_H
 #define SOTTO_SRC_QUANT_QUANT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "quant/blocks.h"
+#include "sotto/tensor.h"
 
 /* n is in elements, a multiple of the type's block. importance: one number for each element, at least 0; where a function of
  * the same name without it exists never NULL. */
@@ -39,6 +41,9 @@ void st_q5_k_unpack(const void *src, float *dst, int64_t n);
 void st_q5_k_pack(const float *src, const float *importance, void *dst, int64_t n);
 void st_q6_k_unpack(const void *src, float *dst, int64_t n);
 void st_q6_k_pack(const float *src, const float *importance, void *dst, int64_t n);
+
+/* Packing what unpacking gave gives the same numbers again: not so where it searches for steps. */
+bool st_repacks_exactly(sotto_dtype dtype);
 
 /* x cut towards zero into 0..high; NaN gives 0. */
 static inline uint8_t st_quant_level(float x, int high)

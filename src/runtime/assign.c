@@ -87,7 +87,9 @@ static int offload(const sotto_plan *plan, const sotto_tensor *node)
 {
     const sotto_backend *b = plan->backend;
     const sotto_tensor *w = node->src[1];
-    if (b->no_offload || (node->op != ST_OP_LINEAR && node->op != ST_OP_CONV_1D) || !w || !(w->flags & ST_TENSOR_MATRIX))
+    if (b->no_offload || (node->op != ST_OP_LINEAR && node->op != ST_OP_CONV_1D) || !w ||
+        !(w->flags & ST_TENSOR_MATRIX) ||
+        st_visiting_type(node, w->dtype) != w->dtype) /* far larger on the way than at home */
         return -1;
     const int64_t rows = st_tensor_n_rows(node);
     for (int i = 0; i < b->n_device; i++) { /* the main device first */

@@ -106,6 +106,8 @@ sotto_status st_plan_assign(sotto_plan *plan, sotto_error *err);
 sotto_status st_plan_straighten(sotto_plan *plan, sotto_error *err);
 /* True when the runner has the node, as it is or over contiguous copies of its sources. */
 bool st_plan_can_run(const st_runner *r, const sotto_tensor *node, bool *straighten);
+/* The type in which weights of a node visit another device: not packed again where that would change them. */
+sotto_dtype st_visiting_type(const sotto_tensor *node, sotto_dtype dtype);
 /* Segments, and the copies between them. */
 sotto_status st_plan_split(sotto_plan *plan, sotto_error *err);
 /* Places every tensor of the graph in the plan's arena. */

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "quant/quant.h"
 #include "runtime/plan_impl.h"
 
 /* Bytes of a tensor in another space than its own, as they are between two writes to it. */
@@ -268,6 +269,14 @@ static sotto_status bring(splitter *s, int i, int k, int space, sotto_error *err
     return SOTTO_OK;
 }
 
+/* They come as f32. */
+sotto_dtype st_visiting_type(const sotto_tensor *node, sotto_dtype dtype)
+{
+    if (dtype == SOTTO_I8 || st_repacks_exactly(dtype))
+        return dtype;
+    return node->params.compute == SOTTO_COMPUTE_F16 ? SOTTO_F16 : SOTTO_F32;
+}
+
 /* Weights that only their own backend reads come along for this one segment. */
 static sotto_status bring_weights(splitter *s, int i, int k, sotto_error *err)
 {
@@ -278,7 +287,7 @@ static sotto_status bring_weights(splitter *s, int i, int k, sotto_error *err)
     if (st_backend_device_of(p->backend, w->buffer) < 0)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s lives on a device that is not in use here",
                        p->graph->node[i]->name, w->name);
-    sotto_tensor *t = st_plan_new_tensor(p, w->dtype, w->dim, w->name);
+    sotto_tensor *t = st_plan_new_tensor(p, st_visiting_type(p->graph->node[i], w->dtype), w->dim, w->name);
     if (!t)
         return no_memory(err);
     t->flags = ST_TENSOR_STORED | ST_TENSOR_MATRIX;

@@ -13,6 +13,7 @@
 
 const sotto_dtype weight_types[N_WEIGHT_TYPES] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q4_0,
                                                   SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0};
+const sotto_dtype k_types[N_K_TYPES] = {SOTTO_Q2_K, SOTTO_Q3_K, SOTTO_Q4_K, SOTTO_Q5_K, SOTTO_Q6_K, SOTTO_IQ4_NL};
 
 sotto_backend *open_or_null(const char *device, const char *level, int n_threads)
 {

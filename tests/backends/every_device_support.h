@@ -6,9 +6,9 @@
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
-/* Types of rows that a weight may have. */
-enum { N_WEIGHT_TYPES = 8 };
-extern const sotto_dtype weight_types[N_WEIGHT_TYPES];
+/* Types of rows that a weight may have; the K types and iq4_nl by themselves, since their rows are longer. */
+enum { N_WEIGHT_TYPES = 8, N_K_TYPES = 6 };
+extern const sotto_dtype weight_types[N_WEIGHT_TYPES], k_types[N_K_TYPES];
 
 typedef void case_fn(sotto_backend *b, sotto_backend *ref);
 

@@ -23,6 +23,9 @@ if(SOTTO_METAL AND SOTTO_SIM AND SOTTO_CXX AND CMAKE_SYSTEM_NAME STREQUAL Linux)
     set_property(TEST backends.metal_${part} APPEND PROPERTY
       ENVIRONMENT "LD_LIBRARY_PATH=${metal_mock_dir};SOTTO_TEST_DEVICE=metal:0")
   endforeach()
+  sotto_add_test(backends.metal_k_types test_backends_k_types)
+  set_property(TEST backends.metal_k_types APPEND PROPERTY
+    ENVIRONMENT "LD_LIBRARY_PATH=${metal_mock_dir};SOTTO_TEST_DEVICE=metal:0")
   # A whole model, on the stand-in and split with the CPU.
   sotto_add_test(backends.metal_model test_backends_split on_each_kind_of_device)
   set_tests_properties(backends.metal_model PROPERTIES FIXTURES_REQUIRED tiny_models)

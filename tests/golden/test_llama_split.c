@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "golden/llama_support.h"
+#include "sotto/model.h"
 
 enum { N_PROMPT = 9, N_STEPS = 2 };
 
@@ -88,6 +89,52 @@ static void at_every_border_between_layers(void **state)
     check("qwen2", &none, f32_bound); /* and long products offloaded */
 }
 
+/* The model in another type, for as long as the file is there. */
+static void make_in(const char *from, const char *dtype, const char *to)
+{
+    sotto_error err = {0};
+    sotto_model_file *file;
+    char path[1024];
+    snprintf(path, sizeof path, "%s", llama_path(to));
+    const sotto_convert_options o = {.dtype = dtype, .threads = 2};
+    if (sotto_model_file_open(llama_path(from), &file, &err) || sotto_model_convert(file, path, &o, &err))
+        fail_msg("%s", err.text);
+    sotto_model_file_free(file);
+}
+
+static uint64_t weight_bytes(const char *name, const sotto_llama_model_options *o)
+{
+    sotto_llama_model *m = llama_open(name, o);
+    sotto_llama_model_info info;
+    sotto_llama_model_get_info(m, &info);
+    sotto_llama_model_free(m);
+    return info.weight_bytes;
+}
+
+/* Weights of the K types and iq4_nl, wholly on a device and half: they stay as small there as they are in the file. */
+static void k_types(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"q2_k", "q3_k_m", "q4_k_m", "q5_k_m", "q6_k", "iq4_nl"};
+    need("sim:0");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "split-%s", types[i]);
+        make_in("llama-tied", types[i], name);
+        for (int layers = 0; layers < 2; layers++) {
+            const sotto_llama_model_options o = llama_options("sim:0", layers, "f32");
+            check(name, &o, f32_bound);
+        }
+        const sotto_llama_model_options sim = llama_options("sim:0", 0, "f32"), half = llama_options("sim:0", 0, "f16");
+        check(name, &half, f16_bound);
+        const uint64_t here = weight_bytes(name, NULL), there = weight_bytes(name, &sim);
+        printf("%-12s %llu bytes of weights, on the CPU %llu\n", name, (unsigned long long)there,
+               (unsigned long long)here);
+        assert_true(there <= here + here / 8);
+        remove(llama_path(name));
+    }
+}
+
 static void by_rows(void **state)
 {
     (void)state;
@@ -149,6 +196,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_every_border_between_layers),
+        cmocka_unit_test(k_types),
         cmocka_unit_test(by_rows),
         cmocka_unit_test(caches_elsewhere),
         cmocka_unit_test(in_16_bits),

@@ -78,12 +78,31 @@ static uint32_t load_u1(const uint32_t *p)
 #define as_f(u) st_bits_f32(u)
 #include "backends/gpu/kernels/weights.krn"
 
+#include "backends/gpu/kernels/blocks.krn"
+
 static float scale_1(const uint8_t *scales, int row)
 {
     (void)scales;
     (void)row;
     return 1;
 }
+
+/* Kernels of the K types get the type as a number. */
+#define BY_NUMBER(name, type)                                                            \
+    static struct w8 eight_##name(const uint8_t *numbers, const uint8_t *scales, int at) \
+    {                                                                                    \
+        return blocks8(type, numbers, scales, at);                                       \
+    }                                                                                    \
+    static float one_##name(const uint8_t *numbers, const uint8_t *scales, int at)       \
+    {                                                                                    \
+        return blocks1(type, numbers, scales, at);                                       \
+    }
+BY_NUMBER(q2_k, SOTTO_Q2_K)
+BY_NUMBER(q3_k, SOTTO_Q3_K)
+BY_NUMBER(q4_k, SOTTO_Q4_K)
+BY_NUMBER(q5_k, SOTTO_Q5_K)
+BY_NUMBER(q6_k, SOTTO_Q6_K)
+BY_NUMBER(iq4_nl, SOTTO_IQ4_NL)
 
 static const struct {
     sotto_dtype dtype;
@@ -96,7 +115,10 @@ static const struct {
     {SOTTO_BF16, 1, weights8_bf16, weights1_bf16, scale_1},  {SOTTO_I8, 1, weights8_i8, weights1_i8, row_scale_i8},
     {SOTTO_Q8_0, 32, weights8_q8_0, weights1_q8_0, scale_1}, {SOTTO_Q4_0, 32, weights8_q4_0, weights1_q4_0, scale_1},
     {SOTTO_Q4_1, 32, weights8_q4_1, weights1_q4_1, scale_1}, {SOTTO_Q5_0, 32, weights8_q5_0, weights1_q5_0, scale_1},
-    {SOTTO_Q5_1, 32, weights8_q5_1, weights1_q5_1, scale_1}};
+    {SOTTO_Q5_1, 32, weights8_q5_1, weights1_q5_1, scale_1}, {SOTTO_IQ4_NL, 32, eight_iq4_nl, one_iq4_nl, scale_1},
+    {SOTTO_Q2_K, 256, eight_q2_k, one_q2_k, scale_1},        {SOTTO_Q3_K, 256, eight_q3_k, one_q3_k, scale_1},
+    {SOTTO_Q4_K, 256, eight_q4_k, one_q4_k, scale_1},        {SOTTO_Q5_K, 256, eight_q5_k, one_q5_k, scale_1},
+    {SOTTO_Q6_K, 256, eight_q6_k, one_q6_k, scale_1}};
 
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
@@ -104,6 +126,13 @@ static void same(const char *how, sotto_dtype dtype, int64_t i, float got, float
 {
     if (got != want && !(isnan(got) && isnan(want)))
         fail_msg("%s, %s: [%lld] is %.9g, expected %.9g", how, sotto_dtype_name(dtype), (long long)i, got, want);
+}
+
+/* Where a block's f16 numbers are: in the first four bytes, or, of three K types, in the last two or four. */
+static bool is_scale(sotto_dtype dtype, size_t i, size_t block)
+{
+    const size_t behind = dtype == SOTTO_Q2_K ? 4 : dtype == SOTTO_Q3_K || dtype == SOTTO_Q6_K ? 2 : 0;
+    return behind > 0 ? i >= block - behind : i < 4;
 }
 
 /* Rows of the file and what they mean. Block types: any bits for quants, scales that are ordinary numbers. */
@@ -118,8 +147,9 @@ static void make_rows(int t, int64_t k, int64_t n, uint8_t *rows, float *values)
     const size_t block = sotto_dtype_bytes(types[t].dtype);
     if (types[t].whole > 1)
         for (size_t b = 0; b < row_bytes * (size_t)n; b += block)
-            for (size_t i = 4; i < block; i++)
-                rows[b + i] = (uint8_t)test_random_bits();
+            for (size_t i = 0; i < block; i++)
+                if (!is_scale(types[t].dtype, i, block))
+                    rows[b + i] = (uint8_t)test_random_bits();
     assert_true(sotto_row_to_f32(types[t].dtype, rows, values, k * n));
 }
 
@@ -216,6 +246,36 @@ static void test_by_hand(void **state)
         assert_true(out[i] == (float)(2 * i - 3));
 }
 
+/* The same of q6_k: element e has the code e % 64, and group g the step g - 8. */
+static void test_k_by_hand(void **state)
+{
+    (void)state;
+    st_q6_k block = {.d = st_f32_to_f16(0.5f)};
+    for (int e = 0; e < 256; e++) {
+        block.ql[e / 128 * 64 + e % 64] |= (uint8_t)((e % 64 & 15) << e % 128 / 64 * 4);
+        block.qh[e / 128 * 32 + e % 32] |= (uint8_t)(e % 64 >> 4 << e % 128 / 32 * 2);
+    }
+    for (int g = 0; g < 16; g++)
+        block.scales[g] = (int8_t)(g - 8);
+    st_gpu_layout l;
+    assert_true(st_gpu_layout_of(SOTTO_Q6_K, 256, 1, &l));
+    assert_int_equal(l.number_row, 128);
+    assert_int_equal(l.scale_row, 4 + 16 + 64);
+    uint8_t numbers[128], scales[84];
+    sotto_error err;
+    assert_int_equal(st_gpu_pack_rows(&l, "w", SOTTO_Q6_K, &block, 1, numbers, scales, &err), SOTTO_OK);
+    for (int i = 0; i < 128; i++)
+        assert_int_equal(numbers[i], (2 * i & 15) | (2 * i + 1) % 16 << 4);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(scales[20 + i], i / 4 % 4 * 0x55); /* sixteen elements of each value */
+    for (int g = 0; g < 16; g++)
+        assert_int_equal((int8_t)scales[4 + g], g - 8);
+    float out[256];
+    st_gpu_unpack_rows(&l, numbers, scales, 1, out);
+    for (int e = 0; e < 256; e++)
+        assert_true(out[e] == 0.5f * (float)(e / 16 - 8) * (float)(e % 64 - 32));
+}
+
 static void test_conversions(void **state)
 {
     (void)state;
@@ -248,7 +308,7 @@ static void test_sizes(void **state)
 {
     (void)state;
     st_gpu_layout l;
-    assert_false(st_gpu_layout_of(SOTTO_Q4_K, 256, 1, &l));
+    assert_false(st_gpu_layout_of(SOTTO_Q4_K, 128, 1, &l));
     assert_false(st_gpu_layout_of(SOTTO_I32, 256, 1, &l));
     assert_false(st_gpu_layout_of(SOTTO_Q4_0, 33, 1, &l));
     assert_false(st_gpu_layout_of(SOTTO_F32, INT64_MAX, 2, &l));
@@ -260,15 +320,21 @@ static void test_sizes(void **state)
     assert_int_equal(l.number_row, 5);
     assert_int_equal(l.scale_offset, 256);
     assert_int_equal(l.bytes, 256 + 12);
+
+    /* bits of a weight in rows of K types, times 1000 */
+    static const int thousandths[][2] = {{SOTTO_Q2_K, 2625}, {SOTTO_Q3_K, 3625}, {SOTTO_Q4_K, 4625},
+                                         {SOTTO_Q5_K, 5625}, {SOTTO_Q6_K, 6625}, {SOTTO_IQ4_NL, 4500}};
+    for (size_t i = 0; i < sizeof thousandths / sizeof *thousandths; i++) {
+        assert_true(st_gpu_layout_of((sotto_dtype)thousandths[i][0], 1024, 3, &l));
+        assert_int_equal((l.number_row + l.scale_row) * 8 * 1000 / 1024, thousandths[i][1]);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_conversions),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_by_hand), cmocka_unit_test(test_k_by_hand),
+        cmocka_unit_test(test_conversions), cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,22 +6,44 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "base/status.h"
+#include "quant/k_block.h"
 #include "quant/quant.h"
 #include "sotto/quant.h"
 
 /* A type's block: in the file, and in the planes. */
 typedef struct form {
     sotto_dtype dtype;
-    uint8_t elements, numbers, scales; /* of a block; bytes of it in either plane */
-    int8_t minimum, fifth, quants;     /* offsets in the file's block; -1 = absent; the f16 scale is at 0 */
-    int8_t zero;                       /* subtracted from the quant */
+    uint16_t elements;             /* of a block */
+    uint8_t numbers, scales;       /* bytes of it in either plane */
+    int8_t minimum, fifth, quants; /* offsets in the file's block; -1 = absent; the f16 scale is at 0 */
+    uint8_t zero;                  /* subtracted from the quant */
+    uint8_t low, high;             /* of K types: bits of a code in the plane of numbers, and in that of scales */
 } form;
 
+enum { K_HEAD = 4, K_HIGH = K_HEAD + ST_K_GROUP_BYTES }; /* what comes before the groups and the high bits of a block */
+#define K_FORM(dtype, low, high)                                                                       \
+    {                                                                                                  \
+        dtype, ST_BLOCK_K, low *ST_BLOCK_K / 8, K_HIGH + high *ST_BLOCK_K / 8, -1, -1, 0, 0, low, high \
+    }
+
 static const form forms[] = {
-    {SOTTO_F32, 1, 4, 0, -1, -1, 0, 0},   {SOTTO_F16, 1, 2, 0, -1, -1, 0, 0},    {SOTTO_BF16, 1, 2, 0, -1, -1, 0, 0},
-    {SOTTO_I8, 1, 1, 0, -1, -1, 0, 0},    {SOTTO_Q8_0, 32, 32, 2, -1, -1, 2, 0}, {SOTTO_Q4_0, 32, 16, 2, -1, -1, 2, 8},
-    {SOTTO_Q4_1, 32, 16, 4, 2, -1, 4, 0}, {SOTTO_Q5_0, 32, 16, 8, -1, 2, 6, 16}, {SOTTO_Q5_1, 32, 16, 8, 2, 4, 8, 0},
+    {SOTTO_F32, 1, 4, 0, -1, -1, 0, 0, 0, 0},
+    {SOTTO_F16, 1, 2, 0, -1, -1, 0, 0, 0, 0},
+    {SOTTO_BF16, 1, 2, 0, -1, -1, 0, 0, 0, 0},
+    {SOTTO_I8, 1, 1, 0, -1, -1, 0, 0, 0, 0},
+    {SOTTO_Q8_0, 32, 32, 2, -1, -1, 2, 0, 0, 0},
+    {SOTTO_Q4_0, 32, 16, 2, -1, -1, 2, 8, 0, 0},
+    {SOTTO_Q4_1, 32, 16, 4, 2, -1, 4, 0, 0, 0},
+    {SOTTO_Q5_0, 32, 16, 8, -1, 2, 6, 16, 0, 0},
+    {SOTTO_Q5_1, 32, 16, 8, 2, 4, 8, 0, 0, 0},
+    {SOTTO_IQ4_NL, 32, 16, 2, -1, -1, 2, 0, 0, 0},
+    K_FORM(SOTTO_Q2_K, 2, 0),
+    K_FORM(SOTTO_Q3_K, 2, 1),
+    K_FORM(SOTTO_Q4_K, 4, 0),
+    K_FORM(SOTTO_Q5_K, 4, 1),
+    K_FORM(SOTTO_Q6_K, 4, 2),
 };
+#undef K_FORM
 
 static const form *form_of(sotto_dtype dtype)
 {
@@ -51,9 +73,73 @@ bool st_gpu_layout_of(sotto_dtype dtype, int64_t k, int64_t n, st_gpu_layout *ou
     return true;
 }
 
+bool st_gpu_is_blocks(sotto_dtype dtype)
+{
+    return st_k_type_of(dtype) || dtype == SOTTO_IQ4_NL;
+}
+
+static inline void put_some_bits(const uint8_t codes[ST_BLOCK_K], int bits, int shift, uint8_t *out)
+{
+    const int each = 8 / bits, mask = (1 << bits) - 1;
+    for (int i = 0; i < ST_BLOCK_K / each; i++) {
+        int byte = 0;
+        for (int j = 0; j < each; j++)
+            byte |= (codes[i * each + j] >> shift & mask) << j * bits;
+        out[i] = (uint8_t)byte;
+    }
+}
+
+/* `bits` of each code from `shift` on, one after another: 1, 2 or 4, which compilers make loops of their own for. */
+static void put_bits(const uint8_t codes[ST_BLOCK_K], int bits, int shift, uint8_t *out)
+{
+    if (bits == 4)
+        put_some_bits(codes, 4, shift, out);
+    else if (bits == 2)
+        put_some_bits(codes, 2, shift, out);
+    else
+        put_some_bits(codes, 1, shift, out);
+}
+
+static void get_bits(const uint8_t *in, int bits, int shift, uint8_t codes[ST_BLOCK_K])
+{
+    for (int e = 0; e < ST_BLOCK_K; e++)
+        codes[e] |= (uint8_t)((in[e * bits / 8] >> e * bits % 8 & ((1 << bits) - 1)) << shift);
+}
+
+static void pack_k_block(const form *f, const uint8_t *block, uint8_t *numbers, uint8_t *scales)
+{
+    const st_k_type *const type = st_k_type_of(f->dtype);
+    st_k_block b;
+    type->read(block, &b);
+    memcpy(scales, &b.d, 2);
+    memcpy(scales + 2, &b.dmin, 2);
+    st_k_get_groups(type, &b, scales + K_HEAD);
+    put_bits(b.codes, f->low, 0, numbers);
+    if (f->high > 0)
+        put_bits(b.codes, f->high, f->low, scales + K_HIGH);
+}
+
+static void unpack_k_block(const form *f, const uint8_t *numbers, const uint8_t *scales, float *out)
+{
+    const st_k_type *const type = st_k_type_of(f->dtype);
+    st_k_block b;
+    memset(&b, 0, sizeof b);
+    memcpy(&b.d, scales, 2);
+    memcpy(&b.dmin, scales + 2, 2);
+    st_k_put_groups(type, scales + K_HEAD, &b);
+    get_bits(numbers, f->low, 0, b.codes);
+    if (f->high > 0)
+        get_bits(scales + K_HIGH, f->high, f->low, b.codes);
+    st_k_values(type, &b, out);
+}
+
 /* One block of the file into its places. */
 static void pack_block(const form *f, const uint8_t *block, uint8_t *numbers, uint8_t *scales)
 {
+    if (f->low > 0) {
+        pack_k_block(f, block, numbers, scales);
+        return;
+    }
     memcpy(scales, block, 2);
     if (f->scales > 2)
         memset(scales + 2, 0, (size_t)f->scales - 2);
@@ -138,13 +224,19 @@ static float half_at(const uint8_t *p)
 
 static void unpack_block(const form *f, const uint8_t *numbers, const uint8_t *scales, float *out)
 {
+    if (f->low > 0) {
+        unpack_k_block(f, numbers, scales, out);
+        return;
+    }
     const float d = half_at(scales), m = f->minimum >= 0 ? half_at(scales + 2) : 0;
     uint32_t fifth = 0;
     if (f->fifth >= 0)
         memcpy(&fifth, scales + 4, sizeof fifth);
     for (int e = 0; e < f->elements; e++) {
         const int nibble = numbers[e / 2] >> e % 2 * 4 & 15;
-        const int q = f->numbers == f->elements ? (int8_t)numbers[e] : (nibble | (int)(fifth >> e & 1u) << 4) - f->zero;
+        const int q = f->dtype == SOTTO_IQ4_NL    ? st_iq4_nl_values[nibble]
+                      : f->numbers == f->elements ? (int8_t)numbers[e]
+                                                  : (nibble | (int)(fifth >> e & 1u) << 4) - f->zero;
         out[e] = f->minimum >= 0 ? (float)q * d + m : (float)q * d;
     }
 }

@@ -10,7 +10,13 @@
  *   q4_0           k / 2: element 2i is the low half  f16 d a block
  *   q4_1             of byte i, 2i + 1 the high half  f16 d, f16 m a block
  *   q5_0 q5_1      as q4_0, without the fifth bits    f16 d, f16 m (0 in q5_0), u32 whose bit e is element e's fifth bit
+ *   iq4_nl         as q4_0                            f16 d
+ *   q4_K q5_K q6_K k / 2: the low 4 bits of codes     of a block of 256: f16 d, f16 dmin, 16 bytes of steps and offsets
+ *   q2_K q3_K      k / 4: the low 2 bits                (st_k_get_groups), then what codes have above the low bits: of
+ *                                                       q3_K and q5_K 32 bytes with 1 bit each, of q6_K 64 with 2 each
  *
+ * Bits of K types lie one element after another from the lowest of a byte on. A weight takes 2.625, 3.625, 4.625, 5.625 and
+ * 6.625 bits.
  * Planes begin at multiples of 256 bytes. kernels/weights.krn reads them. */
 #ifndef SOTTO_SRC_BACKENDS_GPU_GPU_PACK_H
 #define SOTTO_SRC_BACKENDS_GPU_GPU_PACK_H
@@ -35,6 +41,9 @@ typedef struct st_gpu_layout {
 
 /* False when the type is none of the above, k is not whole blocks, or the size overflows. */
 bool st_gpu_layout_of(sotto_dtype dtype, int64_t k, int64_t n, st_gpu_layout *out);
+
+/* A type of kernels/blocks.krn, which products and get_rows read. */
+bool st_gpu_is_blocks(sotto_dtype dtype);
 
 /* n_rows contiguous rows of type `from` (i8: not possible; a row's scale is found) become strips of the two planes, to be
  * written at row * number_row and scale_offset + row * scale_row. `scales` may be NULL when scale_row is 0. `name` is the

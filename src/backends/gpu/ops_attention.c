@@ -105,7 +105,7 @@ static bool supports_cache(const sotto_tensor *node)
 {
     const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
     const size_t element = sotto_dtype_bytes(k->dtype);
-    return sotto_dtype_block(k->dtype) == 1 && st_tensor_is_contiguous(node) && f32_heads(q) &&
+    return sotto_dtype_block(k->dtype) == 1 && k->dtype == v->dtype && st_tensor_is_contiguous(node) && f32_heads(q) &&
            q->dim[0] <= CACHE_MOST_D && q->dim[0] % 8 == 0 && k->stride[0] == element && v->stride[0] == element &&
            eights_begin(q) && eights_begin(k) && eights_begin(v);
 }

@@ -36,6 +36,12 @@ static const product_kernels kernels[] = {
     ROW(q4_1, SOTTO_Q4_1),
     ROW(q5_0, SOTTO_Q5_0),
     ROW(q5_1, SOTTO_Q5_1),
+    ROW(blocks, SOTTO_Q2_K),
+    ROW(blocks, SOTTO_Q3_K),
+    ROW(blocks, SOTTO_Q4_K),
+    ROW(blocks, SOTTO_Q5_K),
+    ROW(blocks, SOTTO_Q6_K),
+    ROW(blocks, SOTTO_IQ4_NL),
 };
 #undef ROW
 
@@ -119,6 +125,7 @@ static struct product_p describe(const sotto_tensor *node, const st_gpu_operand 
                           .x_row = x->stride[1],
                           .x_b2 = x->stride[2],
                           .x_b3 = x->stride[3],
+                          .w_type = w->dtype,
                           .w_row = w->stride[1],
                           .y_type = y->dtype,
                           .y_row = y->stride[1],

@@ -50,7 +50,7 @@ static bool supports_conv_2d(const sotto_tensor *node)
     if (w->dim[1] > 65535 * TILE || node->params.act > SOTTO_ACT_SILU)
         return false;
     if (w->flags & ST_TENSOR_MATRIX)
-        return !w->view_of && st_gpu_layout_of(w->dtype, w->dim[0], w->dim[1], &l);
+        return !w->view_of && !st_gpu_is_blocks(w->dtype) && st_gpu_layout_of(w->dtype, w->dim[0], w->dim[1], &l);
     return w->dtype == SOTTO_F32 || w->dtype == SOTTO_F16 || w->dtype == SOTTO_BF16;
 }
 

@@ -79,7 +79,7 @@ struct product_p {
     int batch2;
     int x_type, x_first, x_len, x_row, x_b2, x_b3;
     int x_wide, w_wide; /* rows may be read eight elements at a time */
-    int w_row, w_b2, w_b3;
+    int w_type, w_row, w_b2, w_b3;
     int y_type, y_row, y_b2, y_b3;
     int r_type, r_row, r_b2, r_b3;
     int has_bias, has_residual, act;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backends/cpu/cpu_chain.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -52,12 +53,20 @@ enum { ALONE_COST = 4096 };
 typedef struct step {
     int node, phase;
     int64_t units;
-    bool alone; /* by the thread that came last to the barrier before */
+    bool alone;                /* by the thread that came last to the barrier before */
+    const st_cpu_chain *chain; /* NULL: the node alone */
 } step;
 
+/* With chains, or node by node, so that each can be timed. */
+typedef struct step_list {
+    step *step;
+    int n;
+} step_list;
+
 typedef struct prepared {
-    step *steps;
-    int n_step;
+    step_list fused, single;
+    st_cpu_chain *chains;
+    st_cpu_link *links;                  /* of all chains */
     size_t thread_floats, shared_floats; /* multiples of 1024, so that threads' parts share no cache line */
     int n_threads;
 } prepared;
@@ -85,6 +94,47 @@ static size_t total_bytes(const prepared *p)
     return (p->thread_floats * (size_t)p->n_threads + p->shared_floats) * sizeof(float);
 }
 
+static void want_scratch(prepared *p, size_t thread_floats, size_t shared_floats)
+{
+    if (round_up(thread_floats) > p->thread_floats)
+        p->thread_floats = round_up(thread_floats);
+    if (round_up(shared_floats) > p->shared_floats)
+        p->shared_floats = round_up(shared_floats);
+}
+
+static void add_node(const st_cpu *cpu, prepared *p, step_list *list, const st_exec_plan *plan, int i)
+{
+    const sotto_tensor *node = plan->node[i];
+    if (node->op == ST_OP_NONE)
+        return;
+    st_cpu_need need = {0};
+    ops[node->op]->need(&cpu->kernels, node, &need);
+    for (int phase = 0; phase < need.n_phase; phase++)
+        list->step[list->n++] = (step){.node = i,
+                                       .phase = phase,
+                                       .units = need.units[phase],
+                                       .alone = phase > 0 ? need.alone : list->n > 0 && runs_alone(node, &need)};
+    want_scratch(p, need.thread_floats, need.shared_floats);
+}
+
+static void add_fused(const st_cpu *cpu, prepared *p, const st_exec_plan *plan)
+{
+    st_cpu_link *link = p->links;
+    st_cpu_chain *chain = p->chains;
+    for (int i = 0; i < plan->n_node;) {
+        const int n = st_cpu_chain_find(&cpu->kernels, plan, i, link, chain);
+        if (n == 0) {
+            add_node(cpu, p, &p->fused, plan, i++);
+            continue;
+        }
+        p->fused.step[p->fused.n++] = (step){.node = i, .units = chain->units, .chain = chain};
+        want_scratch(p, chain->thread_floats, 0);
+        link += chain->n;
+        chain++;
+        i += n;
+    }
+}
+
 sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **out, size_t *scratch_bytes, sotto_error *err)
 {
     const st_cpu *cpu = state;
@@ -93,27 +143,19 @@ sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **out, s
     prepared *p = st_calloc(1, sizeof *p);
     if (p == NULL)
         return st_fail_memory(err, sizeof *p, "the steps of a plan");
-    const size_t most = (size_t)plan->n_node * ST_CPU_MAX_PHASES;
+    const size_t most = (size_t)plan->n_node * ST_CPU_MAX_PHASES + 1;
     p->n_threads = st_pool_threads(cpu->pool);
-    p->steps = st_calloc(most + 1, sizeof *p->steps);
-    if (p->steps == NULL) {
-        st_free(p);
-        return st_fail_memory(err, most * sizeof(step), "the steps of a plan");
+    p->fused.step = st_calloc(most, sizeof *p->fused.step);
+    p->single.step = st_calloc(most, sizeof *p->single.step);
+    p->chains = st_calloc((size_t)plan->n_node + 1, sizeof *p->chains);
+    p->links = st_calloc((size_t)plan->n_node + 1, sizeof *p->links);
+    if (p->fused.step == NULL || p->single.step == NULL || p->chains == NULL || p->links == NULL) {
+        st_cpu_release(state, p);
+        return st_fail_memory(err, most * 2 * sizeof(step), "the steps of a plan");
     }
-    for (int i = 0; i < plan->n_node; i++) {
-        const sotto_tensor *node = plan->node[i];
-        if (node->op == ST_OP_NONE)
-            continue;
-        st_cpu_need need = {0};
-        ops[node->op]->need(&cpu->kernels, node, &need);
-        for (int phase = 0; phase < need.n_phase; phase++)
-            p->steps[p->n_step++] =
-                (step){i, phase, need.units[phase], phase > 0 ? need.alone : p->n_step > 0 && runs_alone(node, &need)};
-        if (round_up(need.thread_floats) > p->thread_floats)
-            p->thread_floats = round_up(need.thread_floats);
-        if (round_up(need.shared_floats) > p->shared_floats)
-            p->shared_floats = round_up(need.shared_floats);
-    }
+    for (int i = 0; i < plan->n_node; i++)
+        add_node(cpu, p, &p->single, plan, i);
+    add_fused(cpu, p, plan);
     *out = p;
     *scratch_bytes = total_bytes(p);
     return SOTTO_OK;
@@ -125,7 +167,10 @@ void st_cpu_release(void *state, void *prepared_plan)
     prepared *p = prepared_plan;
     if (p == NULL)
         return;
-    st_free(p->steps);
+    st_free(p->fused.step);
+    st_free(p->single.step);
+    st_free(p->chains);
+    st_free(p->links);
     st_free(p);
 }
 
@@ -142,6 +187,7 @@ typedef struct region {
     st_cpu *cpu;
     const st_exec_plan *plan;
     const prepared *p;
+    const step_list *list;
     const st_exec_hooks *hooks;
     _Atomic bool stop;
 } region;
@@ -156,9 +202,13 @@ typedef struct walker {
 
 static void run_step(walker *w, int i, st_work *work)
 {
-    const sotto_tensor *node = w->g->plan->node[w->g->p->steps[i].node];
+    const step *s = &w->g->list->step[i];
+    const sotto_tensor *node = w->g->plan->node[s->node];
     w->run.work = work;
-    ops[node->op]->run(&w->run, node, w->g->p->steps[i].phase);
+    if (s->chain != NULL)
+        st_cpu_chain_run(&w->run, s->chain);
+    else
+        ops[node->op]->run(&w->run, node, s->phase);
 }
 
 /* By the thread that came last: the small steps, and the counters of the step that all take next. Those are free: everyone
@@ -166,21 +216,21 @@ static void run_step(walker *w, int i, st_work *work)
 static void between(void *arg)
 {
     walker *w = arg;
-    const prepared *p = w->g->p;
+    const step_list *list = w->g->list;
     st_cpu *cpu = w->g->cpu;
     for (int i = w->at + 1; i < w->next; i++) {
-        st_work_start(&cpu->work[1], p->steps[i].units);
+        st_work_start(&cpu->work[1], list->step[i].units);
         run_step(w, i, &cpu->work[1]);
     }
-    if (w->next < p->n_step)
-        st_work_start(&cpu->work[0], p->steps[w->next].units);
+    if (w->next < list->n)
+        st_work_start(&cpu->work[0], list->step[w->next].units);
 }
 
 /* The first step after i that is for all threads. When nodes are timed, that is every one. */
-static int next_shared(const prepared *p, int i, bool timed)
+static int next_shared(const step_list *list, int i, bool timed)
 {
     i++;
-    while (!timed && i < p->n_step && p->steps[i].alone)
+    while (!timed && i < list->n && list->step[i].alone)
         i++;
     return i;
 }
@@ -202,14 +252,14 @@ static void walk(void *arg, int thread)
                         .stop = &g->stop}};
     if (w.run.k->enter != NULL)
         w.run.k->enter();
-    for (int i = 0; i < p->n_step; i = w.next) {
+    for (int i = 0; i < g->list->n; i = w.next) {
         w.at = i;
-        w.next = next_shared(p, i, timed);
+        w.next = next_shared(g->list, i, timed);
         run_step(&w, i, &g->cpu->work[0]);
         st_pool_barrier_then(g->cpu->pool, between, &w);
         if (seconds != NULL) {
             const double now = st_time_now();
-            seconds[p->steps[i].node] += now - before;
+            seconds[g->list->step[i].node] += now - before;
             before = now;
         }
     }
@@ -233,11 +283,12 @@ sotto_status st_cpu_run_plan(void *state, const st_exec_plan *plan, void *prepar
     }
     if (hooks != NULL && hooks->node_seconds != NULL)
         memset(hooks->node_seconds, 0, sizeof(double) * (size_t)plan->n_node);
-    if (p->n_step == 0)
+    const step_list *list = hooks != NULL && hooks->node_seconds != NULL ? &p->single : &p->fused;
+    if (list->n == 0)
         return SOTTO_OK;
-    region g = {.cpu = cpu, .plan = plan, .p = p, .hooks = hooks};
+    region g = {.cpu = cpu, .plan = plan, .p = p, .list = list, .hooks = hooks};
     atomic_init(&g.stop, false);
-    st_work_start(&cpu->work[0], p->steps[0].units);
+    st_work_start(&cpu->work[0], list->step[0].units);
     st_pool_run(cpu->pool, walk, &g);
     if (atomic_load(&g.stop))
         return st_fail(err, SOTTO_E_ABORTED, "stopped by the caller");

@@ -3,6 +3,7 @@
  * rows once and keeps them; few rows by panels, so that every thread streams its own part of the weights. */
 #include <string.h>
 
+#include "backends/cpu/cpu_chain.h"
 #include "backends/cpu/cpu_exec.h"
 #include "backends/cpu/cpu_gemm.h"
 #include "sotto/quant.h"
@@ -281,6 +282,54 @@ static void run_conv(st_cpu_run *r, const sotto_tensor *node, int phase)
     product p;
     describe_conv(node, &p);
     run_rows(r, node, &p, phase);
+}
+
+/* ---- linear as a link of a chain ---- */
+
+bool st_cpu_linear_in_rows(const sotto_tensor *node)
+{
+    product p;
+    describe_linear(node, &p);
+    return p.stored_packed && !by_panels(&p) && p.n > 0 && p.k > 0 && p.left.n2 == 1 && node->src[0]->dim[3] == 1;
+}
+
+int st_cpu_linear_tile(const st_cpu_kernels *k, const sotto_tensor *node)
+{
+    product p;
+    describe_linear(node, &p);
+    const st_cpu_right right = right_of(&p, NULL);
+    return st_cpu_gemm_tile(k, &right, p.m);
+}
+
+size_t st_cpu_linear_scratch(const sotto_tensor *node)
+{
+    return st_cpu_gemm_scratch(ST_CPU_ROW_BLOCK, node->src[1]->dim[0]);
+}
+
+bool st_cpu_linear_packs_alike(const sotto_tensor *a, const sotto_tensor *b)
+{
+    product p, q;
+    describe_linear(a, &p);
+    describe_linear(b, &q);
+    return a->src[0] == b->src[0] && p.type == q.type && p.k == q.k && p.m == q.m &&
+           a->params.compute == b->params.compute;
+}
+
+void st_cpu_linear_run(const st_cpu_kernels *k, const sotto_tensor *node, const st_cpu_linear_rows *rows, float *scratch)
+{
+    product p;
+    describe_linear(node, &p);
+    const st_cpu_right right = right_of(&p, st_tensor_data(p.w));
+    const st_cpu_left left = {.x = rows->x, .n1 = rows->n, .n2 = 1, .stride1 = rows->x_stride};
+    const st_cpu_epilogue e = {.out = rows->out,
+                               .out_stride = (ptrdiff_t)p.n,
+                               .bias = node->src[2] != NULL ? st_tensor_data(node->src[2]) : NULL,
+                               .residual = rows->residual,
+                               .residual_stride = rows->residual_stride,
+                               .act = (sotto_activation)node->params.act};
+    if (!rows->packed)
+        st_cpu_gemm_pack(k, &left, &right, p.m, 0, rows->n, scratch);
+    st_cpu_gemm_panels(k, &right, &e, p.m, 0, rows->n, 0, st_cpu_panels(p.n), scratch);
 }
 
 /* ---- conv_2d: what is under the window goes into a thread's scratch, a block of rows at a time ---- */

@@ -11,8 +11,12 @@ sotto_status cli_bench_matmul(const sotto_backend_options *options, bool json, s
 /* Bytes a second of reading and copying blocks of 16 KiB to 256 MiB on n_threads threads, each with blocks of its own. */
 sotto_status cli_bench_memory(int n_threads, bool json, sotto_error *err);
 
-/* Bytes a second that n_threads read from memory together, of blocks that no cache holds. */
-sotto_status cli_bench_bandwidth(int n_threads, double *bytes_a_second);
+/* Bytes a second that n_threads read together at best, each its part of a block that is gone over again and again as
+ * weights are: of `bytes`, and of a GiB, which is more than most caches hold (a part of the machine's memory at most). */
+typedef struct cli_bench_rates {
+    double of_bytes, of_much;
+} cli_bench_rates;
+sotto_status cli_bench_bandwidth(int n_threads, double bytes, cli_bench_rates *out);
 
 /* What is measured of a model that writes text: lists of numbers with commas between. */
 typedef struct cli_bench_text_args {

@@ -99,18 +99,6 @@ static void free_blocks(worker *w, int n)
     }
 }
 
-sotto_status cli_bench_bandwidth(int n_threads, double *bytes_a_second)
-{
-    const int n = n_threads < 1 ? 1 : n_threads > MOST_THREADS ? MOST_THREADS : n_threads;
-    const size_t bytes = block_sizes[N_BLOCKS - 1] / (size_t)n / 64 * 64;
-    worker w[MOST_THREADS] = {0};
-    double read = 0, copied = 0;
-    const sotto_status status = make_blocks(w, n, bytes) ? measure(w, n, bytes, &read, &copied) : SOTTO_E_MEMORY;
-    free_blocks(w, n);
-    *bytes_a_second = read * 1e9;
-    return status;
-}
-
 sotto_status cli_bench_memory(int n_threads, bool json, sotto_error *err)
 {
     const int n = n_threads < 1 ? 1 : n_threads > MOST_THREADS ? MOST_THREADS : n_threads;

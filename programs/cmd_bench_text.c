@@ -195,7 +195,8 @@ static const test *first(const bench *b, bool prompt)
 }
 
 typedef struct facts {
-    double load_ms, peak_rss_mb, bytes_per_token, bandwidth;
+    double load_ms, peak_rss_mb, bytes_per_token;
+    cli_bench_rates bandwidth;
 } facts;
 
 static void print_json(const bench *b, const facts *f, int threads)
@@ -216,8 +217,9 @@ static void print_json(const bench *b, const facts *f, int threads)
                   {"peak_rss_mb", f->peak_rss_mb},
                   {"weights_mb", (double)b->info.weight_bytes / 1e6},
                   {"bytes_per_token", f->bytes_per_token},
-                  {"read_bandwidth", f->bandwidth},
-                  {"bandwidth_used", tg ? f->bytes_per_token * tg->mean / f->bandwidth : NAN}};
+                  {"read_bandwidth", f->bandwidth.of_bytes},
+                  {"memory_bandwidth", f->bandwidth.of_much},
+                  {"bandwidth_used", tg ? f->bytes_per_token * tg->mean / f->bandwidth.of_bytes : NAN}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         cli_text_printf(&t, ", \"%s\": ", values[i].key);
         cli_text_json_number(&t, values[i].value, 3);
@@ -252,10 +254,10 @@ static void print_facts(const bench *b, const facts *f)
     const test *tg = first(b, false);
     printf("  %-18s %10.3f\n  %-18s %10.3f\n", "load_ms", f->load_ms, "peak_rss_mb", f->peak_rss_mb);
     printf("  %-18s %10.1f MB\n  %-18s %10.2f GB/s", "bytes_per_token", f->bytes_per_token / 1e6, "read_bandwidth",
-           f->bandwidth / 1e9);
+           f->bandwidth.of_bytes / 1e9);
     if (tg)
-        printf(", of which generation uses %.0f %%", 100 * f->bytes_per_token * tg->mean / f->bandwidth);
-    printf("\n");
+        printf(", of which generation uses %.0f %%", 100 * f->bytes_per_token * tg->mean / f->bandwidth.of_bytes);
+    printf("\n  %-18s %10.2f GB/s\n", "memory_bandwidth", f->bandwidth.of_much / 1e9);
 }
 
 static sotto_status measure_all(bench *b, const char *path, int threads, sotto_error *err)
@@ -275,8 +277,8 @@ static sotto_status measure_all(bench *b, const char *path, int threads, sotto_e
     facts f = {.load_ms = b->info.load_seconds * 1e3, .peak_rss_mb = cli_peak_rss_mb()};
     const test *tg = first(b, false);
     f.bytes_per_token = (double)weights_of_a_token(path) + (tg ? cache_of_a_token(b, tg) : 0);
-    if (status == SOTTO_OK && cli_bench_bandwidth(threads, &f.bandwidth) != SOTTO_OK)
-        f.bandwidth = NAN;
+    if (status == SOTTO_OK && cli_bench_bandwidth(threads, f.bytes_per_token, &f.bandwidth) != SOTTO_OK)
+        f.bandwidth = (cli_bench_rates){NAN, NAN};
     if (status == SOTTO_OK && b->args->json)
         print_json(b, &f, threads);
     else if (status == SOTTO_OK)

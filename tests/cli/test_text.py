@@ -593,7 +593,7 @@ def benchmarks(c):
     o = json.loads(r.out)
     c.equal([t["test"] for t in o["tests"]], ["pp16", "pp32", "tg4", "pp16 @ d8", "pp32 @ d8", "tg4 @ d8"], "tests")
     c.check(all(len(t["samples"]) == 2 and min(t["samples"]) > 0 for t in o["tests"]), "samples")
-    for key in ("prompt_tps", "generation_tps", "peak_rss_mb", "bytes_per_token", "read_bandwidth"):
+    for key in ("prompt_tps", "generation_tps", "peak_rss_mb", "bytes_per_token", "read_bandwidth", "memory_bandwidth", "bandwidth_used"):
         c.check(o[key] > 0, key)
     r = c.run("bench", "-m", small(), "-r", "1", "-p", "0", "-n", "4", *CPU)
     c.match(r.out, r", 1 run\n.*tg4 +[0-9.]+ \+/- 0.00 tokens/s.*read_bandwidth", "stdout")

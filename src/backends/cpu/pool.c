@@ -2,9 +2,11 @@
  * changes the atomic wakes sleepers only when there are any. Both sides use sequentially consistent operations on the
  * pair (value, sleepers), so either the waiter sees the new value or the waker sees the sleeper.
  *
- * To be woken takes about 50 microseconds, a third of a layer of a small model. How long it is worth spinning is learned from
- * the wait before: one that would have been over after a longer spin makes the next one longer; one that was not makes it short
- * again, and so does another process that wants the core: who spins for long offers it. */
+ * To be woken takes about 50 microseconds, a third of a layer of a small model; but where another process has the core of the
+ * one waited for, that one gets a waiter's core as soon as the waiter sleeps, and spinning only keeps it away. So spins are as
+ * long as they have been of use: at barriers every wait that was over while spinning doubles them, and one that was not
+ * makes them short. Between regions a wait that would have been over after the longest spin makes the next one so long, unless
+ * somebody else wants the core: who spins for long offers it. */
 #include "backends/cpu/pool.h"
 
 #include <string.h>
@@ -13,16 +15,18 @@
 #include "base/thread.h"
 
 enum {
-    SHORT_SPIN = 40000, /* nanoseconds */
-    LONG_SPIN = 300000,
+    SHORT_SPIN = 8000, /* nanoseconds */
+    BARRIER_SPIN = 100000,
+    START_SPIN = 300000,
     LATE = 20000, /* of the next look at the clock: somebody else had the core */
-    SPINS = 32    /* between two looks at the clock: some 2 microseconds */
+    SPINS = 32    /* between two looks at the clock: a microsecond or less */
 };
 
 typedef struct event {
     _Alignas(64) _Atomic uint32_t value;
     _Atomic int sleepers;
-    _Atomic int patience; /* nanoseconds to spin */
+    int longest;          /* nanoseconds to spin at most */
+    _Atomic int patience; /* now */
     st_mutex mutex;
     st_cond cond;
 } event;
@@ -54,11 +58,12 @@ static inline void pause_cpu(void)
 #endif
 }
 
-static bool event_init(event *e)
+static bool event_init(event *e, int longest)
 {
+    e->longest = longest;
     atomic_init(&e->value, 0);
     atomic_init(&e->sleepers, 0);
-    atomic_init(&e->patience, LONG_SPIN);
+    atomic_init(&e->patience, longest);
     if (!st_mutex_init(&e->mutex))
         return false;
     if (!st_cond_init(&e->cond)) {
@@ -100,21 +105,25 @@ static void event_wait(event *e, uint32_t seen, bool spins)
 {
     if (spins && event_changes(e, seen))
         return;
-    const double start = st_time_now(), patience = 1e-9 * atomic_load_explicit(&e->patience, memory_order_relaxed);
+    const int patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
+    const double start = st_time_now();
     double last = start;
     bool crowded = false;
-    while (spins && !crowded && last - start < patience) {
-        if (last - start > 1e-9 * SHORT_SPIN)
+    while (spins && !crowded && last - start < 1e-9 * patience) {
+        if (e->longest == START_SPIN && last - start > 1e-9 * SHORT_SPIN)
             st_thread_yield();
-        if (event_changes(e, seen))
+        if (event_changes(e, seen)) {
+            if (patience < e->longest)
+                atomic_store_explicit(&e->patience, 2 * patience, memory_order_relaxed);
             return;
+        }
         const double now = st_time_now();
         crowded = now - last > 1e-9 * LATE;
         last = now;
     }
     event_sleep(e, seen);
-    const bool longer = !crowded && st_time_now() - start < 1e-9 * LONG_SPIN;
-    atomic_store_explicit(&e->patience, longer ? LONG_SPIN : SHORT_SPIN, memory_order_relaxed);
+    const bool soon = e->longest == START_SPIN && !crowded && st_time_now() - start < 1e-9 * START_SPIN;
+    atomic_store_explicit(&e->patience, soon ? START_SPIN : SHORT_SPIN, memory_order_relaxed);
 }
 
 static void event_raise(event *e)
@@ -175,9 +184,9 @@ st_pool *st_pool_create(int n_threads)
     pool->workers = st_calloc((size_t)n_threads, sizeof *pool->workers);
     if (pool->workers == NULL)
         goto no_workers;
-    if (!event_init(&pool->start))
+    if (!event_init(&pool->start, START_SPIN))
         goto no_start;
-    if (!event_init(&pool->barrier))
+    if (!event_init(&pool->barrier, BARRIER_SPIN))
         goto no_barrier;
     atomic_init(&pool->arrived, 0);
     pool->spins = n_threads <= st_thread_cores();

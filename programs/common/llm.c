@@ -104,13 +104,7 @@ sotto_status cli_llm_session(const cli_llm_args *a, const sotto_llama_model *mod
     o.n_seq = n_seq;
     o.cache_k = cache_type(a->cache_k);
     o.cache_v = cache_type(a->cache_v);
-    const sotto_status status = sotto_llama_session_create(model, &o, out, err);
-    if (status != SOTTO_E_UNSUPPORTED || o.cache_k == o.cache_v)
-        return status;
-    cli_fail(err, SOTTO_E_ARGUMENT,
-             "--cache-type-k (-ctk) is %s and --cache-type-v (-ctv) %s, but both must be the same: give both options",
-             a->cache_k, a->cache_v);
-    return SOTTO_E_ARGUMENT;
+    return sotto_llama_session_create(model, &o, out, err);
 }
 
 sotto_status cli_llm_print_memory(const sotto_llama_model *model, const sotto_llama_session *session, sotto_error *err)

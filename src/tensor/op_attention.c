@@ -36,8 +36,8 @@ sotto_tensor *sotto_cache_attention(sotto_graph *g, sotto_tensor *q, sotto_tenso
     if (bad)
         return bad;
     /* q [n_row, h, d], k and v [n_cell, h_kv, d] */
-    if (!st_op_is_rows_f32(q) || !is_cache(k) || !is_cache(v) || k->dtype != v->dtype || !st_op_same_shape(k, v) ||
-        k->dim[0] != q->dim[0] || k->dim[1] < 1 || q->dim[1] % k->dim[1] != 0 || q->dim[3] != 1 || k->dim[3] != 1)
+    if (!st_op_is_rows_f32(q) || !is_cache(k) || !is_cache(v) || !st_op_same_shape(k, v) || k->dim[0] != q->dim[0] ||
+        k->dim[1] < 1 || q->dim[1] % k->dim[1] != 0 || q->dim[3] != 1 || k->dim[3] != 1)
         return st_op_fail(g, ST_OP_CACHE_ATTENTION, "q, k and v do not fit", q, k);
     const int64_t n_row = q->dim[2];
     if (!is_list(base, n_row) || !is_list(n_kv, n_row))

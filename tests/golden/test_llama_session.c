@@ -372,14 +372,15 @@ static void write_all(const char *path, const uint8_t *data, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-static sotto_llama_session *session_of(const sotto_llama_model *m, sotto_dtype type)
+static sotto_llama_session *session_of_two(const sotto_llama_model *m, sotto_dtype keys, sotto_dtype values)
 {
     sotto_llama_session_options o;
     sotto_llama_session_options_default(&o);
     o.n_ctx = 40;
     o.n_batch = 16;
     o.n_seq = 2;
-    o.cache_k = o.cache_v = type;
+    o.cache_k = keys;
+    o.cache_v = values;
     sotto_llama_session *s;
     sotto_error err = {0};
     if (sotto_llama_session_create(m, &o, &s, &err) != SOTTO_OK)
@@ -387,17 +388,56 @@ static sotto_llama_session *session_of(const sotto_llama_model *m, sotto_dtype t
     return s;
 }
 
+static sotto_llama_session *session_of(const sotto_llama_model *m, sotto_dtype type)
+{
+    return session_of_two(m, type, type);
+}
+
+enum { N_CACHE_TYPES = 4 };
+static const sotto_dtype cache_types[N_CACHE_TYPES] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_Q8_0};
+
+/* A prompt and then single tokens, with keys and values of all pairs of types, beside both in f32. */
+static void caches_of_all_pairs_of_types(void **state)
+{
+    (void)state;
+    NEEDS_MODEL();
+    static const double bound[N_CACHE_TYPES] = {1e-6, 1e-3, 4e-3, 1e-2};
+    float want[2][LLAMA_VOCAB], worst[N_CACHE_TYPES][N_CACHE_TYPES];
+    for (int t = 0; t < N_CACHE_TYPES * N_CACHE_TYPES; t++) {
+        const int k = t / N_CACHE_TYPES, v = t % N_CACHE_TYPES;
+        sotto_llama_session *s = session_of_two(model, cache_types[k], cache_types[v]);
+        worst[k][v] = 0;
+        llama_feed(s, 0, 0, 15);
+        for (int i = 0; i < 2; i++) {
+            if (i > 0)
+                for (int next = 15; next < 19; next++)
+                    llama_feed(s, 0, next, next + 1);
+            if (t == 0)
+                memcpy(want[i], last(s), sizeof want[i]);
+            const double off = llama_difference(last(s), want[i], LLAMA_VOCAB);
+            worst[k][v] = off > (double)worst[k][v] ? (float)off : worst[k][v];
+        }
+        printf("keys %s, values %s: %.1e of the largest logit\n", sotto_dtype_name(cache_types[k]),
+               sotto_dtype_name(cache_types[v]), (double)worst[k][v]);
+        assert_true((double)worst[k][v] <= bound[k] + bound[v]);
+        sotto_llama_session_free(s);
+    }
+    /* each of the two counts */
+    for (int t = 1; t < N_CACHE_TYPES; t++)
+        assert_true(worst[t][0] > 0 && worst[0][t] > 0 && worst[t][0] != worst[0][t]);
+}
+
 static void a_state_goes_on_where_it_was(void **state)
 {
     (void)state;
     NEEDS_MODEL();
-    static const sotto_dtype types[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_Q8_0};
     char *path = temporary();
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    for (size_t t = 0; t < N_CACHE_TYPES * N_CACHE_TYPES; t++) {
+        const sotto_dtype keys = cache_types[t % N_CACHE_TYPES], values = cache_types[t / N_CACHE_TYPES];
         float want[LLAMA_VOCAB];
         const int32_t next = 9;
         sotto_error err = {0};
-        sotto_llama_session *s = session_of(model, types[t]), *u = session_of(model, types[t]);
+        sotto_llama_session *s = session_of_two(model, keys, values), *u = session_of_two(model, keys, values);
         llama_feed(s, 1, 50, 57); /* so that cells are not in order */
         llama_feed(s, 0, 0, 9);
         llama_feed(s, 1, 57, 60);
@@ -428,6 +468,10 @@ static void a_state_that_does_not_fit_is_refused(void **state)
     assert_int_equal(sotto_llama_state_save(s, 0, path, &err), SOTTO_OK);
     assert_int_equal(sotto_llama_state_load(u, 0, path, &err), SOTTO_E_FORMAT); /* another type */
     assert_non_null(strstr(err.text, "f16"));
+    sotto_llama_session *mixed = session_of_two(model, SOTTO_F16, SOTTO_Q8_0);
+    assert_int_equal(sotto_llama_state_load(mixed, 0, path, &err), SOTTO_E_FORMAT);
+    assert_non_null(strstr(err.text, "expected f16 and q8_0"));
+    sotto_llama_session_free(mixed);
     llama_feed(s, 1, 0, 15);
     assert_int_equal(sotto_llama_state_load(s, 1, path, &err), SOTTO_OK); /* in place of what was there */
     assert_int_equal(sotto_llama_seq_truncate(s, 0, 0, &err), SOTTO_OK);
@@ -543,6 +587,7 @@ int main(void)
         cmocka_unit_test(a_failure_leaves_sequences_as_they_were),
         cmocka_unit_test(a_shift_turns_keys_back),
         cmocka_unit_test(a_shift_is_the_sum_of_smaller_ones),
+        cmocka_unit_test(caches_of_all_pairs_of_types),
         cmocka_unit_test(a_state_goes_on_where_it_was),
         cmocka_unit_test(a_state_that_does_not_fit_is_refused),
         cmocka_unit_test(every_truncation_and_every_damage_is_found),

@@ -227,7 +227,6 @@ static void sessions_refuse_bad_options(void **state)
         {16, 8, 1, SOTTO_Q4_0, SOTTO_F16, SOTTO_E_ARGUMENT, "cache_k: type 2"},
         {16, 8, 1, SOTTO_F16, SOTTO_I8, SOTTO_E_ARGUMENT, "cache_v: type 24"},
         {16, 8, 1, SOTTO_Q8_0, SOTTO_Q8_0, SOTTO_E_UNSUPPORTED, "heads of 8 elements"},
-        {16, 8, 1, SOTTO_F16, SOTTO_F32, SOTTO_E_UNSUPPORTED, "the same type"},
         {16, 64, 256, SOTTO_F32, SOTTO_F32, SOTTO_OK, NULL},
         {1, 1, 1, SOTTO_BF16, SOTTO_BF16, SOTTO_OK, NULL},
         {0, 0, 1, SOTTO_F16, SOTTO_F16, SOTTO_OK, NULL},

@@ -21,7 +21,7 @@ typedef struct st_cpu_prompt {
     const float *q;
     float *out; /* heads of a row lie side by side */
     ptrdiff_t q_row, q_head, out_row;
-    sotto_dtype type;
+    sotto_dtype k_type, v_type;
     const char *k, *v; /* cell 0 of this head */
     size_t k_stride, v_stride;
     const int32_t *index;     /* the list, or NULL: base, base + 1, ... */

@@ -78,7 +78,8 @@ typedef struct st_cpu_cells {
     bool part; /* out gets the sum of weighted values, then the largest score in units of log 2 and the sum of weights */
     const char *k, *v;         /* cell 0 of this head */
     size_t k_stride, v_stride; /* bytes from cell to cell */
-    const int32_t *index;      /* cells to visit, or NULL: base, base + 1, ... */
+    sotto_dtype k_type, v_type;
+    const int32_t *index; /* cells to visit, or NULL: base, base + 1, ... */
     int64_t base, n_kv;
     int64_t n_cell; /* listed cells outside [0, n_cell) are clamped into it */
     float *scratch; /* st_cpu_cells_scratch() floats */
@@ -228,6 +229,7 @@ typedef struct st_cpu_kernels {
     void (*cells_f16)(const st_cpu_cells *c);
     void (*cells_bf16)(const st_cpu_cells *c);
     void (*cells_q8_0)(const st_cpu_cells *c);
+    void (*cells_mixed)(const st_cpu_cells *c); /* keys of k_type, values of v_type */
     /* cells_bf16 for neighbouring cells (index NULL) and d a multiple of 32 up to ST_CPU_WINDOW_MAX_D, with queries and
      * probabilities rounded to bf16; NULL: the level has none. */
     void (*window_bf16)(const st_cpu_cells *c);

@@ -139,8 +139,8 @@ static bool supports_cache_attention(const sotto_tensor *node)
         if (node->src[i] != NULL && (node->src[i]->dtype != SOTTO_I32 || !st_tensor_is_contiguous(node->src[i])))
             return false;
     return st_cpu_f32_rows(q) && q->stride[1] % sizeof(float) == 0 && q->stride[2] % sizeof(float) == 0 &&
-           k->dtype == v->dtype && is_cells(k->dtype) && k->stride[0] == sotto_dtype_bytes(k->dtype) &&
-           v->stride[0] == k->stride[0] && st_tensor_is_contiguous(node);
+           is_cells(k->dtype) && is_cells(v->dtype) && k->stride[0] == sotto_dtype_bytes(k->dtype) &&
+           v->stride[0] == sotto_dtype_bytes(v->dtype) && st_tensor_is_contiguous(node);
 }
 
 /* How a node is cut, from shapes alone. */
@@ -279,6 +279,8 @@ static st_cpu_cells cells_of(const cache_unit *u, cell_list l, int64_t from, int
                           .v = (const char *)st_tensor_data(v) + (size_t)u->head * v->stride[1],
                           .k_stride = k->stride[2],
                           .v_stride = v->stride[2],
+                          .k_type = k->dtype,
+                          .v_type = v->dtype,
                           .index = l.index != NULL ? l.index + from : NULL,
                           .base = l.base + from,
                           .n_kv = to - from,
@@ -341,7 +343,8 @@ static void walk_prompt(const cache_unit *u, int64_t row, int64_t n, const st_cp
                              .q_row = floats(q->stride[2]),
                              .q_head = floats(q->stride[1]),
                              .out_row = (ptrdiff_t)(u->cut.heads * u->cut.d),
-                             .type = k->dtype,
+                             .k_type = k->dtype,
+                             .v_type = v->dtype,
                              .k = (const char *)st_tensor_data(k) + (size_t)u->head * k->stride[1],
                              .v = (const char *)st_tensor_data(v) + (size_t)u->head * v->stride[1],
                              .k_stride = k->stride[2],
@@ -485,12 +488,13 @@ static void join_parts(const cache_unit *u, float *out, const float *part, int64
 
 static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
 {
-    const sotto_tensor *k = node->src[1];
+    const sotto_tensor *k = node->src[1], *v = node->src[2];
     cache_unit u = {.run = r, .node = node, .cut = cut_of(node)};
     const bool window = node->src[3] == NULL && r->k->window_bf16 != NULL && k->dtype == SOTTO_BF16 &&
-                        u.cut.d % 32 == 0 && u.cut.d <= ST_CPU_WINDOW_MAX_D && st_cpu_takes_bf16(node) &&
-                        u.cut.parts == 1;
+                        v->dtype == k->dtype && u.cut.d % 32 == 0 && u.cut.d <= ST_CPU_WINDOW_MAX_D &&
+                        st_cpu_takes_bf16(node) && u.cut.parts == 1;
     u.kernel = window                   ? r->k->window_bf16
+               : k->dtype != v->dtype   ? r->k->cells_mixed
                : k->dtype == SOTTO_F32  ? r->k->cells_f32
                : k->dtype == SOTTO_F16  ? r->k->cells_f16
                : k->dtype == SOTTO_Q8_0 ? r->k->cells_q8_0

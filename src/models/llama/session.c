@@ -171,9 +171,6 @@ static sotto_status check_options(const sotto_llama_model *m, sotto_llama_sessio
             return st_fail(err, SOTTO_E_UNSUPPORTED, "cache_%s: heads of %d elements are not whole blocks of q8_0",
                            k ? "v" : "k", (int)h->d_head);
     }
-    if (o->cache_k != o->cache_v)
-        return st_fail(err, SOTTO_E_UNSUPPORTED, "cache_k is %s and cache_v %s, expected the same type",
-                       sotto_dtype_name(o->cache_k), sotto_dtype_name(o->cache_v));
     o->n_batch = o->n_batch < o->n_ctx ? o->n_batch : o->n_ctx;
     if (o->n_ctx > h->n_ctx_train)
         st_log(&m->logger, SOTTO_LOG_WARNING, "a context of %d positions: the model was trained on %d", o->n_ctx,
@@ -213,8 +210,10 @@ static sotto_status create(sotto_llama_session *s, sotto_error *err)
     const sotto_llama_model *m = s->model;
     ST_TRY(check_options(m, &s->o, err));
     ST_TRY(sotto_backend_open_like(m->backend, s->o.n_threads, NULL, &s->backend, err));
-    sotto_status status = create_network(s, err);
     const int last = sotto_backend_device_count(s->backend) - 1;
+    if (s->o.cache_k != s->o.cache_v) /* only the CPU attends to keys and values of two types */
+        sotto_backend_set_cache_device(s->backend, last);
+    sotto_status status = create_network(s, err);
     if (status == SOTTO_E_MEMORY && last > 0 && sotto_backend_is_auto(s->backend)) {
         st_log(&m->logger, SOTTO_LOG_WARNING, "%s: the caches go to the CPU", err ? err->text : "no memory");
         release_network(s);

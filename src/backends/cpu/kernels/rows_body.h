@@ -251,7 +251,8 @@ static void to_q8_0(const float *x, void *blocks, int64_t n)
 
 /* ---- attention of a few queries over listed cells ---- */
 
-typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16, CELL_Q8_0 } cell_type;
+/* CELL_MIXED: keys and values are of the two types that c->k_type and c->v_type say. */
+typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16, CELL_Q8_0, CELL_MIXED } cell_type;
 
 INL vf cell_load(cell_type t, const char *row, int i, int n)
 {
@@ -406,6 +407,48 @@ INL void cell_softmax(float *p, int n, float factor, float *max, float *sum, flo
     *max = top;
 }
 
+/* Both halves of the work for cells of one type, for 1 or CELL_ROWS rows. */
+typedef struct cell_halves {
+    sotto_dtype dtype;
+    void (*scores)(const st_cpu_cells *c, bool one, int64_t first, int n, float *lanes, float *score);
+    void (*values)(const st_cpu_cells *c, bool one, int64_t first, int n, const float *p, const float *rescale,
+                   float *acc);
+} cell_halves;
+
+#define CELL_HALVES(NAME, TYPE)                                                                                  \
+    static void NAME##_scores(const st_cpu_cells *c, bool one, int64_t first, int n, float *lanes, float *score) \
+    {                                                                                                            \
+        if (one)                                                                                                 \
+            cell_scores(TYPE, c, 1, first, n, lanes, score);                                                     \
+        else                                                                                                     \
+            cell_scores(TYPE, c, CELL_ROWS, first, n, lanes, score);                                             \
+    }                                                                                                            \
+    static void NAME##_values(const st_cpu_cells *c, bool one, int64_t first, int n, const float *p,             \
+                              const float *rescale, float *acc)                                                  \
+    {                                                                                                            \
+        if (one)                                                                                                 \
+            cell_values(TYPE, c, 1, first, n, p, rescale, acc);                                                  \
+        else                                                                                                     \
+            cell_values(TYPE, c, CELL_ROWS, first, n, p, rescale, acc);                                          \
+    }
+CELL_HALVES(f32, CELL_F32)
+CELL_HALVES(f16, CELL_F16)
+CELL_HALVES(bf16, CELL_BF16)
+CELL_HALVES(q8_0, CELL_Q8_0)
+
+static const cell_halves halves[] = {{SOTTO_F32, f32_scores, f32_values},
+                                     {SOTTO_F16, f16_scores, f16_values},
+                                     {SOTTO_BF16, bf16_scores, bf16_values},
+                                     {SOTTO_Q8_0, q8_0_scores, q8_0_values}};
+
+static const cell_halves *halves_of(sotto_dtype t)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof halves / sizeof *halves && halves[i].dtype != t)
+        i++;
+    return &halves[i];
+}
+
 INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
 {
     float *score = c->scratch, *lanes = score + CELL_ROWS * ST_CPU_CELL_CHUNK, *acc = lanes + CELL_ROWS * VL * VL;
@@ -418,10 +461,16 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
     memset(acc, 0, sizeof(float) * (size_t)rows * (size_t)c->d);
     for (int64_t first = 0; first < c->n_kv; first += ST_CPU_CELL_CHUNK) {
         const int n = c->n_kv - first < ST_CPU_CELL_CHUNK ? (int)(c->n_kv - first) : ST_CPU_CELL_CHUNK;
-        cell_scores(t, c, rows, first, n, lanes, score);
+        if (t == CELL_MIXED)
+            halves_of(c->k_type)->scores(c, rows == 1, first, n, lanes, score);
+        else
+            cell_scores(t, c, rows, first, n, lanes, score);
         for (int r = 0; r < rows; r++)
             cell_softmax(score + r * ST_CPU_CELL_CHUNK, n, c->scale * 1.44269504f, &max[r], &sum[r], &rescale[r]);
-        cell_values(t, c, rows, first, n, score, rescale, acc);
+        if (t == CELL_MIXED)
+            halves_of(c->v_type)->values(c, rows == 1, first, n, score, rescale, acc);
+        else
+            cell_values(t, c, rows, first, n, score, rescale, acc);
     }
     for (int r = 0; r < rows; r++) {
         if (c->part) {
@@ -470,12 +519,30 @@ CELLS(cells_f16, CELL_F16)
 CELLS(cells_bf16, CELL_BF16)
 CELLS(cells_q8_0, CELL_Q8_0)
 
+/* More rows than one are filled up with the last of them, whose result is then written more than once. */
+static void cells_mixed(const st_cpu_cells *cells)
+{
+    st_cpu_cells c = *cells;
+    for (int done = 0; done < cells->n_row; done += CELL_ROWS) {
+        const int left = cells->n_row - done;
+        for (int r = 0; r < CELL_ROWS; r++) {
+            c.q[r] = cells->q[done + (r < left ? r : left - 1)];
+            c.out[r] = cells->out[done + (r < left ? r : left - 1)];
+        }
+        if (left == 1)
+            cell_group(CELL_MIXED, &c, 1);
+        else
+            cell_group(CELL_MIXED, &c, CELL_ROWS);
+    }
+}
+
 void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
 {
     k->cells_f32 = cells_f32;
     k->cells_f16 = cells_f16;
     k->cells_bf16 = cells_bf16;
     k->cells_q8_0 = cells_q8_0;
+    k->cells_mixed = cells_mixed;
     k->cos_sin = cos_sin;
     k->rotate_halves = rotate_halves;
     k->rotate_neighbours = rotate_neighbours;

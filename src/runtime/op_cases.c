@@ -29,8 +29,19 @@ static sotto_tensor *heads(const builder *b, sotto_tensor *x)
     return sotto_view_reshape(b->g, x, 3, dim);
 }
 
+enum { K_BLOCK = 256, K_ROWS = WIDTH * ROWS / K_BLOCK };
+
+/* x as rows as long as a block of a K type */
+static sotto_tensor *k_rows(const builder *b)
+{
+    const int64_t dim[2] = {K_BLOCK, K_ROWS};
+    return sotto_view_reshape(b->g, b->x, 2, dim);
+}
+
 static sotto_tensor *linear(const builder *b)
 {
+    if (sotto_dtype_block(b->dtype) == K_BLOCK)
+        return sotto_linear(b->g, k_rows(b), stored(b, K_BLOCK, 16, true), NULL, SOTTO_ACT_NONE, NULL);
     return sotto_linear(b->g, b->x, stored(b, WIDTH, WIDTH, true), vector(b, 0), SOTTO_ACT_GELU, b->x);
 }
 
@@ -77,6 +88,8 @@ static sotto_tensor *cache_attention(const builder *b)
 
 static sotto_tensor *get_rows(const builder *b)
 {
+    if (sotto_dtype_block(b->dtype) == K_BLOCK)
+        return sotto_get_rows(b->g, stored(b, K_BLOCK, 16, true), sotto_view_slice(b->g, b->rows, 0, 0, K_ROWS));
     return sotto_get_rows(b->g, stored(b, WIDTH, 16, true), b->rows);
 }
 
@@ -167,10 +180,13 @@ static sotto_tensor *im2col(const builder *b)
     return sotto_im2col(b->g, image(b), &w);
 }
 
-typedef enum types { FLOAT, WEIGHTS, IMAGE_WEIGHTS, CACHES, PLAIN } types;
+typedef enum types { FLOAT, WEIGHTS, CONV_WEIGHTS, IMAGE_WEIGHTS, CACHES, PLAIN } types;
 
-static const sotto_dtype floats[] = {SOTTO_F32}, weights[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_I8,  SOTTO_Q4_0,
-                                                              SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0},
+/* Of convolutions only those whose blocks fit the channels; images have none of the narrow ones. */
+static const sotto_dtype floats[] = {SOTTO_F32},
+                         weights[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_I8,   SOTTO_Q4_0,
+                                      SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0, SOTTO_IQ4_NL,
+                                      SOTTO_Q2_K, SOTTO_Q3_K, SOTTO_Q4_K, SOTTO_Q5_K, SOTTO_Q6_K},
                          image_weights[] = {SOTTO_F32,  SOTTO_F16,  SOTTO_BF16, SOTTO_Q4_0,
                                             SOTTO_Q4_1, SOTTO_Q5_0, SOTTO_Q5_1, SOTTO_Q8_0},
                          caches[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_Q8_0},
@@ -179,8 +195,9 @@ static const sotto_dtype floats[] = {SOTTO_F32}, weights[] = {SOTTO_F32,  SOTTO_
 static const struct {
     const sotto_dtype *list;
     int n;
-} type_lists[] = {
-    [FLOAT] = {floats, 1}, [WEIGHTS] = {weights, 9}, [IMAGE_WEIGHTS] = {image_weights, 8}, [CACHES] = {caches, 4}, [PLAIN] = {plain, 4}};
+} type_lists[] = {[FLOAT] = {floats, 1},          [WEIGHTS] = {weights, 15},
+                  [CONV_WEIGHTS] = {weights, 10}, [IMAGE_WEIGHTS] = {image_weights, 8},
+                  [CACHES] = {caches, 4},         [PLAIN] = {plain, 4}};
 
 static const struct {
     st_op op;
@@ -188,7 +205,7 @@ static const struct {
     sotto_tensor *(*build)(const builder *b);
 } cases[] = {
     {ST_OP_LINEAR, WEIGHTS, linear},
-    {ST_OP_CONV_1D, WEIGHTS, conv_1d},
+    {ST_OP_CONV_1D, CONV_WEIGHTS, conv_1d},
     {ST_OP_CONV_2D, IMAGE_WEIGHTS, conv_2d},
     {ST_OP_GET_ROWS, WEIGHTS, get_rows},
     {ST_OP_SET_ROWS, CACHES, set_rows},

@@ -59,7 +59,7 @@ def clips_of_shared(folder):
 
 def compose(root, seconds=295, words=800, seed=2):
     """(audio, text, description): whole rounds of all clips, each in an order of its own, until both are reached. In some orders
-    every program skips a passage that it has just heard, which says nothing about any of them; with this seed none does."""
+    programs skip passages that they have just heard (bench/orders.py); with this seed none does."""
     clips = list(clips_of_sample(os.path.join(root, "models", "samples", "librivox")))
     shared = os.path.join(root, "..", "shared", "speech")
     what = "LibriVox clips of `sotto get sample`"

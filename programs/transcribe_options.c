@@ -88,6 +88,8 @@ const cli_option transcribe_options[] = {
      "the prompt before every window"},
     {"condition-on-previous-text", NULL, CLI_BOOL, AT(condition_on_previous_text), "BOOL", "true", 0, 0, NULL,
      "let a window know the text before it"},
+    {"recover-missed", NULL, CLI_BOOL, AT(recover_missed), "BOOL", "true", 0, 0, NULL,
+     "hear again what a window's text leaves out of the speech"},
     {"max-context", "-mc", CLI_INT, AT(max_context), "N", "-1", -1, 1e6, NULL,
      "tokens of previous text; -1 = the model's limit"},
     {"suppress-tokens", NULL, CLI_TEXT, AT(suppress_tokens), "IDS", "-1", 0, 0, NULL,
@@ -208,6 +210,7 @@ int transcribe_fill(const cli_command *command, const transcribe_args *a, sotto_
     o->initial_prompt = a->prompt;
     o->carry_initial_prompt = a->carry_initial_prompt;
     o->condition_on_previous_text = a->condition_on_previous_text;
+    o->recover_missed = a->recover_missed;
     o->max_context = (int)a->max_context;
     if (a->vad && a->no_vad)
         return cli_usage(command, "--vad and --no-vad exclude each other");

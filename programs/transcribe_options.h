@@ -23,7 +23,7 @@ typedef struct transcribe_args {
     bool no_fallback;
     double compression_ratio, logprob, no_speech;
     const char *prompt, *suppress_tokens;
-    bool carry_initial_prompt, condition_on_previous_text, suppress_nst, suppress_blank;
+    bool carry_initial_prompt, condition_on_previous_text, recover_missed, suppress_nst, suppress_blank;
     bool print_progress, quiet, timings, debug;
     const char *trace;
     const char *grammar, *grammar_rule;

@@ -52,6 +52,7 @@ complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l seed -r -d 'of 
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l prompt -r -d 'text that comes before the recording'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l carry-initial-prompt -d 'the prompt before every window'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l condition-on-previous-text -r -d 'let a window know the text before it'
+complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l recover-missed -r -d 'hear again what a window\'s text leaves out of the speech'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l max-context -r -d 'tokens of previous text; -1 = the model\'s limit'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l suppress-tokens -r -d 'token ids never decoded, separated by commas; -1 stands for symbols that are no speech'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l suppress-nst -d 'never decode symbols that are no speech (already so)'

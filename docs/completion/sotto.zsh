@@ -80,6 +80,7 @@ _sotto()
             '--prompt[text that comes before the recording]:value:_files' \
             '--carry-initial-prompt[the prompt before every window]' \
             '--condition-on-previous-text[let a window know the text before it]:value:_files' \
+            '--recover-missed[hear again what a window'\''s text leaves out of the speech]:value:_files' \
             '--max-context[tokens of previous text; -1 = the model'\''s limit]:value:_files' \
             '--suppress-tokens[token ids never decoded, separated by commas; -1 stands for symbols that are no speech]:value:_files' \
             '--suppress-nst[never decode symbols that are no speech (already so)]' \

@@ -170,6 +170,8 @@ static sotto_status window(void *ctx, int64_t first, int64_t end, float *log_mel
     assert_true(a->n == 0 || first >= a->first[a->n - 1]);
     a->first[a->n] = first;
     a->end[a->n++] = end;
+    for (int64_t i = 0; i < 3000; i++)
+        log_mel[2 * i] = log_mel[2 * i + 1] = a->voiced && i < end - first && a->voiced(first + i) ? 1.0f : 0.0f;
     log_mel[0] = (float)first;
     return SOTTO_OK;
 }

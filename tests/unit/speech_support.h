@@ -58,6 +58,7 @@ st_engine fake_engine(fake_net *net);
 typedef struct fake_audio {
     int64_t first[64], end[64];
     int n;
+    bool (*voiced)(int64_t frame); /* such frames are louder by 4; NULL: all are alike */
 } fake_audio;
 st_window_source fake_source(fake_audio *audio);
 

@@ -33,6 +33,7 @@ static int setup(void **state)
     options.language = "en";
     options.beam_size = 1;
     options.temperature_inc = 0;
+    options.recover_missed = false;
     options.on_progress = on_progress;
     return 0;
 }
@@ -172,6 +173,73 @@ static void audio_may_arrive_in_pieces(void **state)
     expect_windows(2, far_windows);
 }
 
+/* One word in two seconds: what is spoken after it is heard in another window, unless that is as good as nothing. */
+static void speech_behind_the_end_of_a_text_is_heard_again(void **state)
+{
+    (void)state;
+    const st_chunk much[] = {{100, 440}}, little[] = {{100, 439}};
+    options.recover_missed = true;
+    transcribe(one_word, much, 1, 9000); /* the window begins at 40, its word ends at 240 */
+    assert_int_equal(audio.n, 2);
+    assert_int_equal(audio.first[1], 240);
+    transcribe(one_word, little, 1, 9000);
+    assert_int_equal(audio.n, 1);
+    options.recover_missed = false;
+    transcribe(one_word, much, 1, 9000);
+    assert_int_equal(audio.n, 1);
+}
+
+static bool at_both_ends(int64_t frame)
+{
+    return frame % 10 < 8 && (frame % 3000 < 200 || frame % 3000 >= 2700);
+}
+
+static void voice_behind_the_end_of_a_text_is_heard_again(void **state)
+{
+    (void)state;
+    options.recover_missed = true;
+    start(one_word);
+    audio.voiced = at_both_ends;
+    assert_int_equal(st_longform_run(lf, 3000, true, &err), SOTTO_OK);
+    assert_int_equal(audio.n, 2); /* the second ends early, too, and is believed */
+    assert_int_equal(audio.first[1], 200);
+    audio.voiced = NULL;
+}
+
+/* Five words where the window is heard by itself; after other text only the first and the last. */
+static void skipping(fake_net *n, int window, const int32_t *history, int length, float *logits)
+{
+    (void)n;
+    if (history[length - 1] == vocab->sot)
+        return;
+    int so_far = length;
+    sampled(vocab, history, &so_far);
+    const int32_t all[] = {stamp(vocab, 0), A, A + 1, A + 2, A + 3, A + 4, stamp(vocab, 3000), vocab->eot};
+    const int32_t few[] = {stamp(vocab, 0), A,          A + 4,      stamp(vocab, 3000),
+                           vocab->eot,      vocab->eot, vocab->eot, vocab->eot};
+    want(logits, (window > 0 && history[0] == vocab->sot_prev ? few : all)[so_far < 7 ? so_far : 7]);
+}
+
+static bool in_a_quarter_of_each_second(int64_t frame)
+{
+    return frame % 3000 < 2000 && frame % 100 < 25;
+}
+
+static void a_window_that_skips_is_decoded_without_the_text_before(void **state)
+{
+    (void)state;
+    for (int recover = 0; recover < 2; recover++) {
+        options.recover_missed = recover;
+        start(skipping);
+        audio.voiced = in_a_quarter_of_each_second; /* 500 frames of voice a window: 380 more than two words */
+        assert_int_equal(st_longform_run(lf, 6000, true, &err), SOTTO_OK);
+        assert_int_equal(audio.n, 2);
+        assert_int_equal(net.n_prompts, recover ? 3 : 2);
+        assert_string_equal(st_longform_segment(lf, 0)->text, " a b c d e");
+        assert_string_equal(st_longform_segment(lf, 1)->text, recover ? " a b c d e" : " a e");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +247,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(silence_is_not_decoded, setup, teardown),
         cmocka_unit_test_setup_teardown(the_rest_of_a_chunk_is_decoded_while_there_is_speech, setup, teardown),
         cmocka_unit_test_setup_teardown(audio_may_arrive_in_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(speech_behind_the_end_of_a_text_is_heard_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(voice_behind_the_end_of_a_text_is_heard_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_window_that_skips_is_decoded_without_the_text_before, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

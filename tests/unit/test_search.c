@@ -187,6 +187,7 @@ static void read_options(json_t *o, sotto_whisper_options *out)
     out->initial_prompt = json_string_value(json_object_get(o, "initial_prompt"));
     out->carry_initial_prompt = json_is_true(json_object_get(o, "carry_initial_prompt"));
     out->condition_on_previous_text = !json_is_false(json_object_get(o, "condition_on_previous_text"));
+    out->recover_missed = false; /* not in the original */
 }
 
 /* The original keeps segments that it emptied; times behind the end of the audio or the clip are cut off here. */

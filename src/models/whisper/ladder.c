@@ -1,7 +1,7 @@
 #include "models/whisper/ladder.h"
 
 /* A comparison with a threshold that is off (NaN) is false. */
-static bool failed(const st_ladder *l, const st_decode_result *r)
+bool st_ladder_failed(const st_ladder *l, const st_decode_result *r)
 {
     const bool unlikely = r->avg_logprob < l->logprob_threshold;
     if (unlikely && r->no_speech_prob > l->no_speech_threshold)
@@ -41,7 +41,7 @@ sotto_status st_ladder_decode(st_decoder *d, const st_ladder *l, const st_decode
         if (status != SOTTO_OK)
             return status;
         const bool last = !(l->temperature_inc > 0.0f) || attempt(l, i + 1) >= 1.0 + 1e-6;
-        if (last || !failed(l, out))
+        if (last || !st_ladder_failed(l, out))
             return SOTTO_OK;
         st_decoder_counters(d)->n_fallback++;
     }

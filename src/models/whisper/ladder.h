@@ -17,6 +17,8 @@ bool st_ladder_has_sampling(const st_ladder *ladder);
 /* group and temperature of options are set by the ladder. */
 sotto_status st_ladder_decode(st_decoder *d, const st_ladder *ladder, const st_decode_options *options,
                               st_decode_result *out, sotto_error *err);
+/* Whether a result is too unlikely or too repetitive. */
+bool st_ladder_failed(const st_ladder *ladder, const st_decode_result *result);
 /* Whether a result is to be passed over as silence. */
 bool st_ladder_is_silence(const st_ladder *ladder, const st_decode_result *result);
 

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "models/whisper/missed.h"
 #include "models/whisper/options.h"
 #include "models/whisper/results.h"
 
@@ -13,7 +14,8 @@ enum {
     WINDOW_FRAMES = 3000,
     FRAMES_PER_SECOND = 100,
     DEFAULT_AUDIO_CTX = 1500,
-    LEAST_SPEECH = 20 /* frames of speech in the rest of a chunk that are worth another window */
+    LEAST_ADVANCE = 200, /* frames: a text that ends sooner is no ground to decode nearly the same window again */
+    LEAST_SPEECH = 20    /* frames of speech in the rest of a chunk that are worth another window */
 };
 
 /* Mean log of what a grammar leaves of the network's expectations, below which it was something else that was said. */
@@ -45,6 +47,11 @@ struct st_longform {
     int n_text, text_capacity;
     bool initial_counts; /* the initial prompt was not reset yet */
     int32_t *prompt;     /* [n_text_ctx] */
+    /* what a window's text leaves out */
+    st_voice voice;
+    bool again;           /* the window begins where a text ended early */
+    int32_t *kept_tokens; /* [n_text_ctx] */
+    float *kept_logprobs; /* [n_text_ctx] */
 };
 
 /* ---- making ---- */
@@ -57,7 +64,9 @@ static sotto_status create(st_longform *lf, sotto_error *err)
     lf->text_capacity = 4 * lf->engine.n_text_ctx;
     lf->text = st_calloc(4 * n_ctx, sizeof *lf->text);
     lf->prompt = st_calloc(n_ctx, sizeof *lf->prompt);
-    if (!lf->log_mel || !lf->probabilities || !lf->text || !lf->prompt)
+    lf->kept_tokens = st_calloc(n_ctx, sizeof *lf->kept_tokens);
+    lf->kept_logprobs = st_calloc(n_ctx, sizeof *lf->kept_logprobs);
+    if (!lf->log_mel || !lf->probabilities || !lf->text || !lf->prompt || !lf->kept_tokens || !lf->kept_logprobs)
         return st_fail_memory(err, n_mel * sizeof *lf->log_mel, "a window");
     st_slicer_init(&lf->slicer, lf->vocab);
     ST_TRY(st_results_reset(&lf->results, err));
@@ -97,6 +106,8 @@ void st_longform_free(st_longform *lf)
     st_free(lf->probabilities);
     st_free(lf->text);
     st_free(lf->prompt);
+    st_free(lf->kept_tokens);
+    st_free(lf->kept_logprobs);
     st_free(lf);
 }
 
@@ -106,6 +117,7 @@ static sotto_status forget_recording(st_longform *lf, sotto_error *err)
     ST_TRY(st_results_reset(&lf->results, err));
     lf->seek = lf->total = 0;
     lf->speech = NULL;
+    lf->again = false;
     lf->duration = 0;
     lf->content_end = -1;
     lf->settled = lf->done = false;
@@ -269,6 +281,66 @@ static void tell_of_grammar(const st_longform *lf, const st_decode_options *o, c
                exp((double)result->grammar_logprob));
 }
 
+/* ---- what the text leaves out ---- */
+
+/* A text that is to follow a grammar leaves out what does not belong to it. */
+static bool recovers(const st_longform *lf)
+{
+    return lf->settings.given.recover_missed && !lf->settings.grammar;
+}
+
+static st_missed missed_by(const st_longform *lf, const st_decode_result *r, int64_t size)
+{
+    return st_missed_count(&lf->voice, r->tokens, r->n_tokens, lf->vocab->timestamp, size);
+}
+
+/* The result that leaves out less: where the first leaves out much, the window is decoded once more without the text before
+ * it, which is what most often makes the model skip. */
+static sotto_status decode_all_of_it(st_longform *lf, st_decode_options *o, int64_t size, st_decode_result *result,
+                                     sotto_error *err)
+{
+    const st_settings *s = &lf->settings;
+    ST_TRY(st_ladder_decode(lf->decoder, &s->ladder, o, result, err));
+    if (!recovers(lf))
+        return SOTTO_OK;
+    if (lf->speech)
+        st_voice_from_speech(&lf->voice, lf->speech, lf->seek, size);
+    else
+        st_voice_from_mel(&lf->voice, lf->log_mel, lf->source.n_mels, size);
+    const st_missed first = missed_by(lf, result, size);
+    if (first.inside < ST_MISSED_INSIDE || lf->n_text == 0 || st_ladder_is_silence(&s->ladder, result))
+        return SOTTO_OK;
+    st_decode_result kept = *result;
+    memcpy(lf->kept_tokens, result->tokens, (size_t)result->n_tokens * sizeof *lf->kept_tokens);
+    memcpy(lf->kept_logprobs, result->logprobs, (size_t)result->n_tokens * sizeof *lf->kept_logprobs);
+    kept.tokens = lf->kept_tokens;
+    kept.logprobs = lf->kept_logprobs;
+    const int n_text = lf->n_text;
+    lf->n_text = 0;
+    o->n_prompt = build_prompt(lf);
+    ST_TRY(st_ladder_decode(lf->decoder, &s->ladder, o, result, err));
+    const st_missed second = missed_by(lf, result, size);
+    const bool better = second.inside + ST_MISSED_INSIDE / 2 < first.inside;
+    if (!better || st_ladder_failed(&s->ladder, result) || st_ladder_is_silence(&s->ladder, result)) {
+        *result = kept;
+        lf->n_text = n_text;
+    }
+    return SOTTO_OK;
+}
+
+/* Frames to the next window. That a text ends early is no reason to pass over what is voiced behind it; unless it did so in
+ * the window before, too: then it is likely no speech. */
+static int64_t advance(st_longform *lf, const st_decode_result *result, int64_t size)
+{
+    const bool again = lf->again;
+    lf->again = false;
+    if (!recovers(lf) || !result->complete || lf->slicer.advance < size || again)
+        return lf->slicer.advance;
+    const st_missed m = missed_by(lf, result, size);
+    lf->again = m.rest >= ST_MISSED_REST && m.last >= LEAST_ADVANCE;
+    return lf->again ? m.last : size;
+}
+
 /* last: no window follows this one. */
 static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_error *err)
 {
@@ -287,7 +359,7 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
     o.n_prompt = build_prompt(lf);
     o.n_steps = size > 2 ? (int32_t)(size / 2) : 1;
     st_decode_result result;
-    ST_TRY(st_ladder_decode(lf->decoder, &s->ladder, &o, &result, err));
+    ST_TRY(decode_all_of_it(lf, &o, size, &result, err));
     if (st_ladder_is_silence(&s->ladder, &result)) {
         lf->seek += size;
         return SOTTO_OK;
@@ -307,10 +379,11 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
                (double)lf->seek / FRAMES_PER_SECOND, o.sample_len);
     if (lf->slicer.n_slices > 0)
         lf->settled = true;
+    const int64_t step = advance(lf, &result, size);
     ST_TRY(store(lf, &result, lf->seek + size, err));
     if (!s->given.condition_on_previous_text || result.temperature > 0.5f)
         forget(lf);
-    lf->seek += lf->slicer.advance;
+    lf->seek += step;
     return SOTTO_OK;
 }
 

@@ -7,6 +7,7 @@
  *   the next one, so that leading silence does not choose.
  * - Without timestamps, windows that others follow are decoded with timestamps all the same, to know where to go on without
  *   losing a word; their text is one segment.
+ * - A window's text is compared with its sound (missed.h): with recover_missed what it leaves out is decoded again.
  * - Segments without text are left out; times stay inside the audio and never go back (see segments.h, results.h). */
 #ifndef SOTTO_SRC_MODELS_WHISPER_LONGFORM_H
 #define SOTTO_SRC_MODELS_WHISPER_LONGFORM_H

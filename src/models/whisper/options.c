@@ -28,6 +28,7 @@ void sotto_whisper_options_default(sotto_whisper_options *options)
         .suppress_non_speech = true,
         .max_initial_timestamp = 1.0f,
         .condition_on_previous_text = true,
+        .recover_missed = true,
         .max_context = -1,
         .grammar_penalty = 100.0f,
         .batch = 1,

@@ -524,6 +524,18 @@ sotto_status sotto_meta_floats(const sotto_model_file *f, const char *key, const
     return SOTTO_OK;
 }
 
+sotto_status st_meta_texts(const sotto_model_file *f, const char *key, const st_text **out, int64_t *count,
+                           sotto_error *err)
+{
+    const st_meta_entry *e;
+    *out = NULL;
+    *count = 0;
+    ST_TRY(find_meta(f, key, SOTTO_META_STRINGS, &e, err));
+    *out = e->value.texts;
+    *count = e->about.count;
+    return SOTTO_OK;
+}
+
 sotto_status sotto_meta_string_at(const sotto_model_file *f, const char *key, int64_t index, const char **out,
                                   size_t *length, sotto_error *err)
 {

@@ -6,13 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "sotto/model.h"
-
-/* Bytes that need not end with a zero. */
-typedef struct st_text {
-    const char *data;
-    size_t n;
-} st_text;
+#include "formats/meta_texts.h"
 
 typedef struct st_meta_entry {
     sotto_meta about;

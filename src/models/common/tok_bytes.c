@@ -70,6 +70,10 @@ size_t st_escape_spaces(const char *text, size_t n, char *out)
 size_t st_unescape_spaces(const char *text, size_t n, char *out)
 {
     size_t at = 0;
+    if (!memchr(text, '\xe2', n)) {
+        memcpy(out, text, n);
+        return n;
+    }
     for (size_t i = 0; i < n; i++)
         if (n - i >= 3 && memcmp(text + i, "\u2581", 3) == 0) {
             out[at++] = ' ';

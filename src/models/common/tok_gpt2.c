@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "models/common/pretokenizers.h"
+#include "formats/meta_texts.h"
 #include "models/common/tokenizer_impl.h"
 
 /* Two tokens that may be joined, in the order of the list: the earlier first. */
@@ -76,10 +77,12 @@ static sotto_status add_merge(const st_tokenizer *t, gpt2_data *d, const char *t
 
 static sotto_status read_merges(const st_tokenizer *t, gpt2_data *d, const sotto_model_file *file, sotto_error *err)
 {
-    const char *key = "tokenizer.ggml.merges", *text;
-    size_t length;
+    const char *key = "tokenizer.ggml.merges";
+    const st_text *texts;
+    int64_t count;
     int32_t n;
     ST_TRY(st_tok_count_strings(file, key, &n, err));
+    ST_TRY(st_meta_texts(file, key, &texts, &count, err));
     const uint32_t n_slots = st_tok_slots(n);
     d->mask = n_slots - 1;
     d->slots = st_alloc(n_slots, sizeof *d->slots);
@@ -91,9 +94,7 @@ static sotto_status read_merges(const st_tokenizer *t, gpt2_data *d, const sotto
     int64_t capacity = 0;
     sotto_status status = SOTTO_OK;
     for (int32_t i = 0; i < n && status == SOTTO_OK; i++) {
-        status = sotto_meta_string_at(file, key, i, &text, &length, err);
-        if (status == SOTTO_OK)
-            status = add_merge(t, d, text, length, i, &joined, &capacity, err);
+        status = add_merge(t, d, texts[i].data, texts[i].n, i, &joined, &capacity, err);
     }
     st_free(joined);
     return status;

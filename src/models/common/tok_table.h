@@ -10,8 +10,11 @@ typedef struct st_tok_table {
     const uint32_t *offset; /* [n + 1] */
     int32_t n;
     size_t longest;
-    int32_t twice;   /* the first that has the bytes of an earlier one, -1: none */
-    uint32_t *slots; /* number + 1 by hash, 0 = empty */
+    int32_t twice; /* the first that has the bytes of an earlier one, -1: none */
+    struct st_tok_slot {
+        uint32_t number; /* + 1, 0 = empty */
+        uint32_t hash;   /* so that few other strings are looked at */
+    } * slots;
     uint32_t mask;
 } st_tok_table;
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/meta_texts.h"
 #include "models/common/tokenizer_impl.h"
 
 #define KEY "tokenizer.ggml."
@@ -28,16 +29,11 @@ sotto_status st_tok_get_bool(const sotto_model_file *file, const char *key, bool
 }
 
 /* A token without a spelling gets one, as llama.cpp has it, so that each number is a token. */
-static const char *spelling_at(const sotto_model_file *file, int64_t id, char name[32], size_t *n)
+static st_text spelling_of(const st_text *texts, int32_t id, char name[32])
 {
-    const char *text = NULL;
-    if (sotto_meta_string_at(file, KEY "tokens", id, &text, n, NULL) != SOTTO_OK)
-        *n = 0;
-    if (*n == 0) {
-        *n = (size_t)snprintf(name, 32, "[EMPTY_%lld]", (long long)id);
-        text = name;
-    }
-    return text;
+    if (texts[id].n > 0)
+        return texts[id];
+    return (st_text){name, (size_t)snprintf(name, 32, "[EMPTY_%lld]", (long long)id)};
 }
 
 sotto_status st_tok_count_strings(const sotto_model_file *file, const char *key, int32_t *out, sotto_error *err)
@@ -59,43 +55,42 @@ sotto_status st_tok_count_strings(const sotto_model_file *file, const char *key,
     return st_fail(err, SOTTO_E_FORMAT, "%s is missing", key);
 }
 
-static sotto_status count_tokens(const sotto_model_file *file, int32_t *out, size_t *bytes, sotto_error *err)
+static sotto_status list_tokens(const sotto_model_file *file, const st_text **out, int32_t *n, size_t *bytes,
+                                sotto_error *err)
 {
-    size_t length;
     char name[32];
-    int32_t n;
-    ST_TRY(st_tok_count_strings(file, KEY "tokens", &n, err));
-    if (n < 1)
+    int64_t count;
+    ST_TRY(st_tok_count_strings(file, KEY "tokens", n, err));
+    if (*n < 1)
         return st_fail(err, SOTTO_E_FORMAT, KEY "tokens: no tokens, expected at least one");
+    ST_TRY(st_meta_texts(file, KEY "tokens", out, &count, err));
     uint64_t total = 1;
-    for (int32_t id = 0; id < n; id++) {
-        (void)spelling_at(file, id, name, &length);
-        total += length + 1;
-    }
+    for (int32_t id = 0; id < *n; id++)
+        total += spelling_of(*out, id, name).n + 1;
     if (total > UINT32_MAX)
         return st_fail(err, SOTTO_E_FORMAT, KEY "tokens: %llu bytes of text, expected less than 4 GiB",
                        (unsigned long long)total);
-    *out = n;
     *bytes = (size_t)total;
     return SOTTO_OK;
 }
 
 static sotto_status read_spellings(st_tokenizer *t, const sotto_model_file *file, sotto_error *err)
 {
+    const st_text *texts;
     int32_t n = 0;
     size_t bytes = 0, at = 0, length;
     char name[32];
-    ST_TRY(count_tokens(file, &n, &bytes, err));
+    ST_TRY(list_tokens(file, &texts, &n, &bytes, err));
     t->blob = st_alloc(bytes, 1);
     t->offset = st_alloc((size_t)n + 1, sizeof *t->offset);
     if (!t->blob || !t->offset)
         return st_fail_memory(err, bytes + ((size_t)n + 1) * sizeof *t->offset, "the texts of tokens");
     for (int32_t id = 0; id < n; id++) {
-        const char *text = spelling_at(file, id, name, &length);
+        const st_text spelling = spelling_of(texts, id, name);
         t->offset[id] = (uint32_t)at;
-        memcpy(t->blob + at, text, length);
-        t->blob[at + length] = 0;
-        at += length + 1;
+        memcpy(t->blob + at, spelling.data, spelling.n);
+        t->blob[at + spelling.n] = 0;
+        at += spelling.n + 1;
     }
     t->offset[n] = (uint32_t)at;
     ST_TRY(st_tok_table_build(&t->spelling, t->blob, t->offset, n, err));

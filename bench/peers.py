@@ -3,7 +3,7 @@
 
     script/bootstrap --peers
     .venv/bin/python bench/peers.py [--what file,steps] [--minutes 6] [--runs 3] [--only sotto,int8] [--json FILE]
-    python3 bench/peers.py --llama [MODELS] [--llama-bench PATH] [--runs 5] [--repeat 2]    text generation (peers_text.py)
+    python3 bench/peers.py --llama [MODELS] [--llama-bench PATH] [--llama-args=ARGS] [--runs 5] [--repeat 2]    text generation (peers_text.py)
 
 file: one recording of about five minutes (bench/speech.py), greedy and with five beams, one window after another and in
 batches of eight: word errors, times real time, peak memory. steps: one encoder window of 30 s and one decoder step.
@@ -258,6 +258,7 @@ def main():
     parser.add_argument("--generate", default="128", help="tokens generated, with --llama")
     parser.add_argument("--depth", default="0", help="tokens before, with --llama")
     parser.add_argument("--compute", help="numbers of Sotto, with --llama")
+    parser.add_argument("--llama-args", default="", metavar="ARGS", help="more arguments of llama-bench, as one word: --llama-args='--repack 0'")
     args = parser.parse_args()
     if args.llama:
         peers_text.main(args, ROOT)

@@ -9,10 +9,12 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 
 def find_llama_bench(given):
@@ -30,13 +32,16 @@ def find_llama_bench(given):
 
 def run(command):
     """Standard output, and the peak memory of the process in MB."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    out = process.stdout.read()
-    process.stdout.close()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said)
+        out = process.stdout.read()
+        process.stdout.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        last = said.read().decode("utf-8", "replace").strip().split("\n")[-1]
     if process.returncode != 0:
-        raise subprocess.CalledProcessError(process.returncode, command)
+        sys.exit(f"peers: {shlex.join(command)} ended with {process.returncode}: {last}")
     return json.loads(out), usage.ru_maxrss * 1024 / 1e6
 
 
@@ -51,7 +56,7 @@ def run_sotto(args, model):
 
 def run_llama(args, model):
     command = [args.llama_bench, "-m", model, "-t", str(args.threads), "-p", args.prompt, "-n", args.generate, "-d", args.depth,
-               "-r", str(args.repeat), "-ngl", "0", "-o", "json"]
+               "-r", str(args.repeat), "-ngl", "0", "-o", "json", *shlex.split(args.llama_args)]
     document, peak = run(command)
     tests = {}
     for row in document:

@@ -17,7 +17,7 @@ enum {
     HUGE_PAGES_PLEASE = 14, /* MADV_HUGEPAGE of Linux; other systems refuse it, and pages stay ordinary */
     MOST_THREADS = 64,
     ROUNDS = 4,
-    FEWEST_PASSES = 4,
+    FEWEST_PASSES = 2,
     MOST_PASSES = 400
 };
 #define ROUND_SECONDS 0.15

@@ -119,6 +119,8 @@ static sotto_status next_token(cli_answer *a, sotto_llama_text *stream, int32_t 
         *over = true;
         return SOTTO_OK;
     }
+    if (status == SOTTO_E_ARGUMENT)
+        return SOTTO_E_FORMAT; /* what the network gave is no wrong argument of the command */
     if (status == SOTTO_OK)
         status = sotto_sampler_accept(a->sampler, *token, err);
     if (status != SOTTO_OK)

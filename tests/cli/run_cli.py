@@ -61,8 +61,8 @@ class Context:
         return Result(p.returncode, p.stdout, p.stderr)
 
     def start(self, *args, **more):
-        return subprocess.Popen([self.sotto, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir,
-                                env=self.env, **more)
+        return subprocess.Popen([self.sotto, *args], stderr=subprocess.PIPE, cwd=self.dir, env=self.env,
+                                **{"stdout": subprocess.PIPE, **more})
 
     def model(self):
         """Path of the smallest real model that was fetched."""

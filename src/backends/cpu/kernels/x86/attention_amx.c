@@ -1,6 +1,7 @@
-/* attention_amx.c: 16 queries over all keys with AMX (contract of rows16 in cpu_kernels.h). While the tiles multiply the
- * queries with the next 32 keys and the probabilities before with their values, the vector units make probabilities of the
- * scores between them: so probabilities need a place for two steps only, and neither unit waits for the other. */
+/* attention_amx.c: 16 queries over all keys with AMX (contract of rows16 in cpu_kernels.h). The tiles multiply the
+ * queries with the next 32 keys and the probabilities before with their values, while the vector units make probabilities of the
+ * scores between them. Two rows of these follow every product: further apart in the program than that, neither unit
+ * would see the work of the other. */
 #if !defined(__AVX512VBMI__) || (!defined(__AMX_TILE__) && !defined(__AMXTILE__)) /* gcc, clang */
 #error "this file needs -mamx-tile -mamx-bf16 -mavx512vbmi -mavx512bf16"
 #endif
@@ -21,52 +22,105 @@ INL int packed_column(int i)
     return i % 8 < 4 ? i / 8 * 4 + i % 8 : 16 + i / 8 * 4 + i % 8 - 4;
 }
 
-/* Scores of 32 keys, [2][16 queries][16]. */
-INL void multiply_keys(int chunks, const uint8_t *q, const uint8_t *keys, float *scores)
-{
-    _tile_zero(4);
-    _tile_zero(5);
-    UNROLL for (int c = 0; c < chunks; c++)
-    {
-        _tile_loadd(6, q + c * TILE, 64);
-        _tile_loadd(7, keys + c * CHUNK, 128);
-        _tile_dpbf16ps(4, 6, 7);
-        _tile_loadd(7, keys + c * CHUNK + 64, 128);
-        _tile_dpbf16ps(5, 6, 7);
-    }
-    _tile_stored(4, scores, 64);
-    _tile_stored(5, scores + 256, 64);
-}
+/* A step: scores of the next panel, probabilities of this one, products of those before with their values. */
+typedef struct step {
+    const uint8_t *q, *keys, *past, *values;
+    ptrdiff_t stride; /* from values to those of the next 32 columns */
+    float *next;
+    const float *scores, *shift;
+    uint8_t *p;
+    __mmask32 valid;
+} step;
 
-/* The sums of 16 columns in each of tiles 0 to 3 += 16 queries' probabilities of 32 keys times their values. */
-INL void multiply_values(int chunks, const uint8_t *p, const uint8_t *values, ptrdiff_t stride)
+/* Scores of two rows as probabilities [16][64 bytes]; sum gets what was added to each of 16 parts of a row's. */
+INL void two_rows(const step *s, bool all, int row, __m512 sum[ROWS])
 {
-    _tile_loadd(6, p, 64);
-    _tile_loadd(7, values, 128);
-    _tile_dpbf16ps(0, 6, 7);
-    _tile_loadd(7, values + 64, 128);
-    _tile_dpbf16ps(1, 6, 7);
-    if (chunks > 1) {
-        _tile_loadd(7, values + stride, 128);
-        _tile_dpbf16ps(2, 6, 7);
-        _tile_loadd(7, values + stride + 64, 128);
-        _tile_dpbf16ps(3, 6, 7);
-    }
-}
-
-/* Scores as probabilities [16][64 bytes]; sum gets what was added to each of 16 parts of a row's. */
-INL void make_probabilities(const float *scores, const float *shift, __mmask32 valid, uint8_t *p, __m512 sum[ROWS])
-{
-    UNROLL for (int r = 0; r < ROWS; r++)
+    ORDER();
+    UNROLL for (int r = row; r < row + 2; r++)
     {
-        const __m512 s = _mm512_set1_ps(shift[r]);
-        __m512i e = st_bf16_powers(_mm512_sub_ps(_mm512_loadu_ps(scores + r * 16), s),
-                                   _mm512_sub_ps(_mm512_loadu_ps(scores + 256 + r * 16), s));
-        if (valid != 0xffffffffu)
-            e = _mm512_maskz_mov_epi16(valid, e);
-        _mm512_storeu_si512(p + r * 64, e);
+        const __m512 shift = _mm512_set1_ps(s->shift[r]);
+        __m512i e = st_bf16_powers(_mm512_sub_ps(_mm512_loadu_ps(s->scores + r * 16), shift),
+                                   _mm512_sub_ps(_mm512_loadu_ps(s->scores + 256 + r * 16), shift));
+        if (!all)
+            e = _mm512_maskz_mov_epi16(s->valid, e);
+        _mm512_storeu_si512(s->p + r * 64, e);
         sum[r] = _mm512_dpbf16_ps(sum[r], (__m512bh)e, (__m512bh)_mm512_set1_epi16(0x3f80));
     }
+    ORDER();
+}
+
+/* Tiles 0 to 3 hold 16 columns of the result each. What a step does not do is folded away. */
+INL void run_step(const step *s, int chunks, bool next, bool rows, bool past, bool all, __m512 sum[ROWS])
+{
+#define KEYS(ACC, C, HALF)                                    \
+    if (next) {                                               \
+        _tile_loadd(7, s->keys + (C)*CHUNK + (HALF)*64, 128); \
+        _tile_dpbf16ps(ACC, 6, 7);                            \
+    }
+#define VALUES(ACC, C, HALF)                                        \
+    if (past) {                                                     \
+        _tile_loadd(7, s->values + (C)*s->stride + (HALF)*64, 128); \
+        _tile_dpbf16ps(ACC, 6, 7);                                  \
+    }
+#define TWO_ROWS(R) \
+    if (rows)       \
+        two_rows(s, all, R, sum);
+    if (next) {
+        _tile_zero(4);
+        _tile_zero(5);
+        _tile_loadd(6, s->q, 64);
+    }
+    KEYS(4, 0, 0)
+    TWO_ROWS(0)
+    KEYS(5, 0, 1)
+    TWO_ROWS(2)
+    if (past)
+        _tile_loadd(6, s->past, 64);
+    VALUES(0, 0, 0)
+    TWO_ROWS(4)
+    VALUES(1, 0, 1)
+    TWO_ROWS(6)
+    if (chunks > 1) {
+        if (next)
+            _tile_loadd(6, s->q + TILE, 64);
+        KEYS(4, 1, 0)
+    }
+    TWO_ROWS(8)
+    if (chunks > 1)
+        KEYS(5, 1, 1)
+    TWO_ROWS(10)
+    if (chunks > 1) {
+        if (past)
+            _tile_loadd(6, s->past, 64);
+        VALUES(2, 1, 0)
+    }
+    TWO_ROWS(12)
+    if (chunks > 1)
+        VALUES(3, 1, 1)
+    TWO_ROWS(14)
+    if (next) {
+        _tile_stored(4, s->next, 64);
+        _tile_stored(5, s->next + 256, 64);
+    }
+    ORDER();
+#undef KEYS
+#undef VALUES
+#undef TWO_ROWS
+}
+
+/* The step of panel i. */
+INL step step_of(const st_cpu_rows16 *a, int chunks, int i, __mmask32 valid)
+{
+    return (step){.q = a->q,
+                  .keys = a->keys + (ptrdiff_t)((i + 1) * chunks) * CHUNK,
+                  .past = a->p + ((i + 1) & 1) * TILE,
+                  .values = a->values + (ptrdiff_t)(i - 1) * CHUNK,
+                  .stride = (ptrdiff_t)a->panels * CHUNK,
+                  .next = a->scores + ((i + 1) & 1) * 512,
+                  .scores = a->scores + (i & 1) * 512,
+                  .shift = a->shift,
+                  .p = a->p + (i & 1) * TILE,
+                  .valid = valid};
 }
 
 INL void all_keys(int chunks, const st_cpu_rows16 *a)
@@ -80,28 +134,27 @@ INL void all_keys(int chunks, const st_cpu_rows16 *a)
     UNROLL for (int r = 0; r < ROWS; r++) sum[r] = _mm512_setzero_ps();
     for (int r = 0; r < ROWS; r++)              /* in memory, since registers are short */
         a->shift[r] = a->base[r] - 27 * 128.0f; /* as in attention_vnni.c */
-    const ptrdiff_t stride = (ptrdiff_t)a->panels * CHUNK;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    multiply_keys(chunks, a->q, a->keys, a->scores);
     ORDER();
+    step s = step_of(a, chunks, -1, valid);
+    run_step(&s, chunks, true, false, false, true, sum);
     for (int i = 0; i < last; i++) {
-        const int odd = i & 1;
-        multiply_keys(chunks, a->q, a->keys + (ptrdiff_t)((i + 1) * chunks) * CHUNK, a->scores + (1 - odd) * 512);
-        if (i > 0)
-            multiply_values(chunks, a->p + (1 - odd) * TILE, a->values + (ptrdiff_t)(i - 1) * CHUNK, stride);
-        ORDER();
-        make_probabilities(a->scores + odd * 512, a->shift, 0xffffffffu, a->p + odd * TILE, sum);
-        ORDER();
+        s = step_of(a, chunks, i, valid);
+        if (i == 0)
+            run_step(&s, chunks, true, true, false, true, sum);
+        else
+            run_step(&s, chunks, true, true, true, true, sum);
     }
+    s = step_of(a, chunks, last, valid);
     if (last > 0)
-        multiply_values(chunks, a->p + (1 - (last & 1)) * TILE, a->values + (ptrdiff_t)(last - 1) * CHUNK, stride);
-    ORDER();
-    make_probabilities(a->scores + (last & 1) * 512, a->shift, valid, a->p + (last & 1) * TILE, sum);
-    ORDER();
-    multiply_values(chunks, a->p + (last & 1) * TILE, a->values + (ptrdiff_t)last * CHUNK, stride);
+        run_step(&s, chunks, false, true, true, false, sum);
+    else
+        run_step(&s, chunks, false, true, false, false, sum);
+    s = step_of(a, chunks, last + 1, valid);
+    run_step(&s, chunks, false, false, true, true, sum);
     _tile_stored(0, a->out, 64);
     _tile_stored(1, a->out + 256, 64);
     if (chunks > 1) {

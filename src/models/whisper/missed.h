@@ -9,7 +9,7 @@
 
 enum {
     ST_MISSED_FRAMES = 3000,
-    ST_MISSED_INSIDE = 300,  /* frames of voice left out that are more than chance */
+    ST_MISSED_INSIDE = 300, /* frames of voice left out that are more than chance */
     ST_MISSED_REST = 200,
     ST_MISSED_PER_TOKEN = 60 /* frames of voice that one token may stand for: half of what slow speech needs */
 };

@@ -13,6 +13,7 @@ perplexity: of a chapter of "Alice's Adventures in Wonderland" (public domain; f
 Exit code 1 when something does not agree.
 """
 import argparse
+import array
 import ctypes as c
 import hashlib
 import io
@@ -64,9 +65,9 @@ def strings():
 
 
 class Llama:
-    """The library, one model, one context."""
+    """The library, one model, one context. exact: caches are f32 and attention is plain."""
 
-    def __init__(self, folder, path, threads):
+    def __init__(self, folder, path, threads, exact=False):
         self.lib = lib = llama_logits.load(os.path.join(folder, "libllama.so"))
         self.quiet = c.CFUNCTYPE(None, c.c_int, c.c_char_p, c.c_void_p)(lambda *_: None)
         lib.llama_log_set(self.quiet, None)
@@ -81,13 +82,20 @@ class Llama:
         context = lib.llama_context_default_params()
         context.n_ctx, context.n_batch, context.n_ubatch = 512, 512, 512
         context.n_threads = context.n_threads_batch = threads
+        if exact:
+            context.type_k = context.type_v = context.flash_attn_type = 0
         self.context = lib.llama_init_from_model(self.model, context)
         self.batch = lib.llama_batch_init(512, 0, 1)
         lib.llama_tokenize.argtypes = [c.c_void_p, c.c_char_p, c.c_int32, c.POINTER(c.c_int32), c.c_int32, c.c_bool, c.c_bool]
         lib.llama_get_memory.restype, lib.llama_get_memory.argtypes = c.c_void_p, [c.c_void_p]
+        lib.llama_free.argtypes = lib.llama_model_free.argtypes = [c.c_void_p]
         lib.llama_memory_clear.argtypes = [c.c_void_p, c.c_bool]
         lib.llama_get_logits_ith.restype, lib.llama_get_logits_ith.argtypes = c.POINTER(c.c_float), [c.c_void_p, c.c_int32]
         lib.llama_vocab_is_eog.restype, lib.llama_vocab_is_eog.argtypes = c.c_bool, [c.c_void_p, c.c_int32]
+
+    def close(self):
+        self.lib.llama_free(self.context)
+        self.lib.llama_model_free(self.model)
 
     def tokenize(self, text):
         raw = text.encode()
@@ -106,7 +114,7 @@ class Llama:
             b.token[i], b.pos[i], b.n_seq_id[i], b.logits[i] = token, position + i, 1, i == len(tokens) - 1
             b.seq_id[i][0] = 0
         assert self.lib.llama_decode(self.context, b) == 0
-        return self.lib.llama_get_logits_ith(self.context, -1)[:self.n_vocab]
+        return array.array("f", c.string_at(self.lib.llama_get_logits_ith(self.context, -1), 4 * self.n_vocab))
 
     def greedy(self, prompt, n):
         """Ids of the likeliest text, and what the log-probabilities were at each place: a function of (place, id)."""

@@ -1,6 +1,6 @@
-/* Two real models along the texts that llama.cpp finds likeliest (tools/make_llama_text_golden.py): the same token is the
- * likeliest here, or nearly so, and log-probabilities agree on average. llama.cpp rounds activations to 8 bits, its scales
- * and its attention to halves; on models this small that moves single log-probabilities by 0.1 and more, in any compute type. */
+/* Two real models along the texts that llama.cpp finds likeliest with the same weights as f32, where it rounds nothing
+ * (tools/make_llama_text_golden.py). In f32 this library writes the same texts from the quantised files; in int8, as llama.cpp
+ * with quantised files, each activation's rounding to 8 bits moves log-probabilities, by about as much there as here. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,13 @@
 #include "golden/golden_support.h"
 #include "sotto/llama.h"
 
-static const double least_agreement = 0.9, most_on_average = 0.1, near_tie = 0.6;
+/* What is asked of log-probabilities: the largest and the mean difference; and how much likelier than llama.cpp's token another
+ * one may be there. */
+typedef struct bounds {
+    const char *compute;
+    sotto_dtype cache;
+    double most, mean, near_tie, agreement;
+} bounds;
 
 enum { MOST_IDS = 128 };
 
@@ -43,8 +49,10 @@ static int64_t number(const json_t *array, size_t i)
 }
 
 typedef struct tally {
-    int texts, same, tokens, agree, far;
-    double sum; /* of differences of log-probabilities */
+    int texts, same, tokens, agree;
+    double sum, most;             /* of differences of log-probabilities */
+    double their_sum, their_most; /* of llama.cpp's with the quantised file */
+    double gap;                   /* between the likeliest token and llama.cpp's, at most */
 } tally;
 
 /* Follows llama.cpp's text to its end. */
@@ -71,9 +79,14 @@ static void follow(const sotto_llama_model *m, sotto_llama_session *s, const jso
         const float *logits = sotto_llama_logits(s, -1);
         const double p = log_probability(logits, info.n_vocab, first);
         const int32_t mine = best_of(logits, info.n_vocab);
-        t->sum += fabs(p - json_number_value(json_array_get(step, 1)));
+        const double exact = json_number_value(json_array_get(step, 1)), off = fabs(p - exact),
+                     theirs = fabs(json_number_value(json_array_get(step, 4)) - exact);
+        t->sum += off;
+        t->most = fmax(t->most, off);
+        t->their_sum += theirs;
+        t->their_most = fmax(t->their_most, theirs);
+        t->gap = fmax(t->gap, (double)logits[mine] - (double)logits[first]);
         agree += mine == first;
-        t->far += logits[mine] - logits[first] > near_tie;
         if (sotto_llama_decode_tokens(s, 0, &first, 1, &err))
             fail_msg("%s", err.text);
     }
@@ -83,7 +96,7 @@ static void follow(const sotto_llama_model *m, sotto_llama_session *s, const jso
     t->same += agree == (int)json_array_size(steps);
 }
 
-static void check(const char *file, const char *name, const char *compute)
+static void check(const char *file, const char *name, const bounds *b)
 {
     char path[512];
     json_error_t error;
@@ -92,12 +105,13 @@ static void check(const char *file, const char *name, const char *compute)
     assert_non_null(root);
     sotto_llama_model_options o;
     sotto_llama_model_options_default(&o);
-    o.compute = compute;
+    o.compute = b->compute;
     o.backend.device = "cpu";
     o.backend.n_threads = 2;
     sotto_llama_session_options so;
     sotto_llama_session_options_default(&so);
     so.n_ctx = 256;
+    so.cache_k = so.cache_v = b->cache;
     sotto_llama_model *m;
     sotto_llama_session *s;
     sotto_error err = {0};
@@ -107,11 +121,15 @@ static void check(const char *file, const char *name, const char *compute)
     const json_t *texts = json_object_get(root, "texts");
     for (size_t i = 0; i < json_array_size(texts); i++)
         follow(m, s, json_array_get(texts, i), &t);
-    printf("%s in %s: %d of %d texts are the same, %d of %d tokens, log-probabilities within %.3f on average, %d far\n",
-           name, compute, t.same, t.texts, t.agree, t.tokens, t.sum / t.tokens, t.far);
-    assert_int_equal(t.far, 0);
-    assert_true(t.agree >= least_agreement * t.tokens);
-    assert_true(t.sum <= most_on_average * t.tokens);
+    printf("%s in %s: %d of %d texts are the same, %d of %d tokens, at most %.1e beside the likeliest; "
+           "log-probabilities within "
+           "%.1e on average, %.1e at most; those of llama.cpp with the quantised file %.3f, %.2f\n",
+           name, b->compute, t.same, t.texts, t.agree, t.tokens, t.gap, t.sum / t.tokens, t.most,
+           t.their_sum / t.tokens, t.their_most);
+    assert_true(t.gap <= b->near_tie);
+    assert_true(t.agree >= b->agreement * t.tokens);
+    assert_true(t.most <= b->most);
+    assert_true(t.sum <= b->mean * t.tokens);
     sotto_llama_session_free(s);
     sotto_llama_model_free(m);
     json_decref(root);
@@ -124,11 +142,12 @@ static void smollm2_writes_what_it_writes_there(void **state)
     if (!path)
         skip();
     char *file = strdup(path);
-    check(file, "smollm2-135m", "f32");
-    check(file, "smollm2-135m", "int8");
+    check(file, "smollm2-135m", &(bounds){"f32", SOTTO_F32, 1e-4, 1e-5, 1e-4, 1});
+    check(file, "smollm2-135m", &(bounds){"int8", SOTTO_F16, 0.5, 0.04, 0.35, 0.95});
     free(file);
 }
 
+/* Its GELU llama.cpp takes from a table of halves. */
 static void gemma3_writes_what_it_writes_there(void **state)
 {
     (void)state;
@@ -136,8 +155,8 @@ static void gemma3_writes_what_it_writes_there(void **state)
     if (!path)
         skip();
     char *file = strdup(path);
-    check(file, "gemma3-270m", "f32");
-    check(file, "gemma3-270m", "int8");
+    check(file, "gemma3-270m", &(bounds){"f32", SOTTO_F32, 5e-3, 5e-4, 5e-3, 1});
+    check(file, "gemma3-270m", &(bounds){"int8", SOTTO_F16, 0.3, 0.025, 0.35, 0.96});
     free(file);
 }
 

@@ -13,9 +13,13 @@ typedef struct loader {
     const sotto_model_file *file;
     sotto_llama_model *m;
     const sotto_llama_model_options *options;
-    bool tied;       /* the output is the embedding */
-    bool own_lookup; /* a second copy of it for looking tokens up, because the first is in pieces */
+    bool tied;                  /* the output is the embedding */
+    bool own_lookup;            /* a second copy of it for looking tokens up, because the first is in pieces */
+    sotto_status tokens_status; /* of the thread that reads them, once it has ended */
+    sotto_error tokens_error;
 } loader;
+
+enum { TOKENS_ASIDE = 8192 }; /* so many are worth a thread */
 
 /* The type a matrix is kept in: the file's where its device multiplies with it, else one that loses nothing that matters. In
  * f16 nothing is wider than that, and with 8-bit activations halves are multiplied as bf16. */
@@ -397,21 +401,21 @@ static sotto_status read_tokens(loader *l, sotto_error *err)
     if (st_tokenizer_size(m->tokenizer) != m->h.n_vocab)
         return st_fail(err, SOTTO_E_FORMAT, "token_embd.weight: %d rows, expected one for each of the %d tokens",
                        (int)m->h.n_vocab, (int)st_tokenizer_size(m->tokenizer));
-    if (st_tokenizer_warning(m->tokenizer))
-        st_log(&m->logger, SOTTO_LOG_WARNING, "%s", st_tokenizer_warning(m->tokenizer));
     if (st_chat_choose(l->file, NULL, &m->chat, &m->no_chat) != SOTTO_OK)
         m->chat = NULL;
     return SOTTO_OK;
 }
 
-static sotto_status load(loader *l, sotto_error *err)
+static void read_tokens_aside(void *arg)
+{
+    loader *l = arg;
+    l->tokens_status = read_tokens(l, &l->tokens_error);
+}
+
+static sotto_status load_network(loader *l, sotto_error *err)
 {
     sotto_llama_model *m = l->m;
     const sotto_llama_model_options *o = l->options;
-    ST_TRY(st_llama_hparams_read(l->file, &m->h, err));
-    ST_TRY(read_name(l, err));
-    m->logger = o->backend.logger;
-    ST_TRY(read_tokens(l, err));
     m->measure_only = o->measure_only;
     ST_TRY(sotto_backend_open(&o->backend, &m->backend, err));
     ST_TRY(choose_compute(m, o->compute, err));
@@ -425,6 +429,30 @@ static sotto_status load(loader *l, sotto_error *err)
     m->fingerprint = m->measure_only ? 0 : fingerprint(l->file);
     return st_load_what_fits(m->backend, o->backend.gpu_layers, m->h.n_layer, &m->logger, &m->store, load_weights, l,
                              err);
+}
+
+/* Many tokens are read while devices are opened and weights packed. What is wrong with tokens is told first. */
+static sotto_status load(loader *l, sotto_error *err)
+{
+    sotto_llama_model *m = l->m;
+    st_thread aside;
+    ST_TRY(st_llama_hparams_read(l->file, &m->h, err));
+    ST_TRY(read_name(l, err));
+    m->logger = l->options->backend.logger;
+    const bool apart =
+        m->h.n_vocab >= TOKENS_ASIDE && st_thread_cores() > 1 && st_thread_create(&aside, read_tokens_aside, l);
+    if (!apart)
+        ST_TRY(read_tokens(l, err));
+    const sotto_status status = load_network(l, err);
+    if (apart) {
+        st_thread_join(&aside);
+        if (l->tokens_status != SOTTO_OK && err)
+            *err = l->tokens_error;
+        ST_TRY(l->tokens_status);
+    }
+    if (status == SOTTO_OK && st_tokenizer_warning(m->tokenizer))
+        st_log(&m->logger, SOTTO_LOG_WARNING, "%s", st_tokenizer_warning(m->tokenizer));
+    return status;
 }
 
 sotto_status st_llama_model_load(const sotto_model_file *file, const sotto_llama_model_options *options,

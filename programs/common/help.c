@@ -115,7 +115,7 @@ void cli_help_all(FILE *out)
     fprintf(out, "\nsotto COMMAND --help explains one. Exit codes: 0 done, 1 something failed, 2 wrong arguments,\n"
                  "128 + the signal's number when interrupted.\n\n"
                  "first steps:\n  sotto get base\n  sotto transcribe talk.mp3\n"
-                 "  sotto get smollm2-135m\n  sotto generate -p \"Once upon a time\"\n");
+                 "  sotto get smollm2-135m\n  sotto generate -p \"Once upon a time\"\n  sotto chat\n");
 }
 
 /* troff: '-' must be written as \-, a line must not begin with '.' or '\''. */

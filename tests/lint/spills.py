@@ -70,7 +70,8 @@ def innermost_loops(code):
 
 def spills(code):
     """Most stack moves of vectors in one innermost loop, and the number of such loops with vector instructions."""
-    framed = any(name.startswith(("mov", "lea")) and re.match(r"(%rsp|.*\(%rsp\)),%rbp$", ops.strip()) for _, name, ops in code)
+    frame = {"mov": re.compile(r"%rsp,%rbp$"), "lea": re.compile(r".*\(%rsp\),%rbp$")}
+    framed = any(name[:3] in frame and frame[name[:3]].match(ops.strip()) for _, name, ops in code)
     stack = re.compile(r"\(%r(?:sp|bp)\b" if framed else r"\(%rsp\b")
     worst = loops = 0
     for a, b in innermost_loops(code):

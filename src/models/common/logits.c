@@ -60,11 +60,13 @@ float st_logits_max(const float *x, const float *block_max, st_range r)
     return m;
 }
 
-/* e^x for x <= 0, relative error below 3e-7; what is below e^-87 becomes e^-87 or less. Written without branches and calls
- * so that compilers make vectors of it. */
+/* e^x for x <= 0, relative error below 3e-7; what is below e^-87 becomes e^-87 or less. Written without branches, calls and
+ * comparisons of floats, which may trap, so that compilers make vectors of it. */
 static inline float exp_negative(float x)
 {
-    x = x < -87.0f ? -87.0f : x;
+    const int32_t bits = (int32_t)(st_f32_bits(x) ^ 0x80000000u), least = 0x42ae0000; /* of -x, and of 87 */
+    const int32_t keep = -(bits < least);
+    x = st_bits_f32((uint32_t)((bits & keep) | (least & ~keep)) ^ 0x80000000u);
     const float shifted = x * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the low bits become the nearest integer */
     const float n = shifted - 12582912.0f;
     const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f; /* ln 2 in two parts */
@@ -83,10 +85,12 @@ static double sum_scaled(const float *x, int32_t lo, int32_t hi, float max, floa
     double total = 0;
     int32_t i = lo;
     for (; i + BLOCK <= hi; i += BLOCK) {
-        float s[LANES] = {0};
+        float e[BLOCK], s[LANES] = {0};
+        for (int b = 0; b < BLOCK; b++)
+            e[b] = exp_negative((x[i + b] - max) * scale);
         for (int b = 0; b < BLOCK; b += LANES)
             for (int j = 0; j < LANES; j++)
-                s[j] += exp_negative((x[i + b + j] - max) * scale);
+                s[j] += e[b + j];
         total += (double)(((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));
     }
     for (; i < hi; i++)

@@ -300,10 +300,15 @@ static size_t used(int device)
     return sum;
 }
 
+static size_t capacity(int device)
+{
+    return cuda_mock_state.memory ? (size_t)cuda_mock_state.memory : (size_t)(device + 1) << 30;
+}
+
 EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     BEGIN(cuMemGetInfo, true)
-    *total = (size_t)(mock_current()->device + 1) << 30;
+    *total = capacity(mock_current()->device);
     *free_bytes = *total - used(mock_current()->device);
     END
 }
@@ -313,7 +318,7 @@ EXPORT int cuMemAlloc_v2(st_cu_address *address, size_t bytes)
     BEGIN(cuMemAlloc, true)
     const int device = mock_current()->device;
     CHECK(bytes > 0, "cuMemAlloc of nothing")
-    if (bytes > ((size_t)(device + 1) << 30) - used(device)) {
+    if (used(device) > capacity(device) || bytes > capacity(device) - used(device)) {
         code = NO_MEMORY;
         break;
     }

@@ -13,6 +13,7 @@ typedef struct cuda_mock {
     int order;      /* in which work items run: st_sim_order */
     int no_pinning; /* cuMemAllocHost fails */
     int new_driver; /* device 2 takes machine code */
+    long memory;    /* bytes that each device has; 0: so many GiB as its number and one more */
     /* to be read: */
     int n_calls;  /* that may fail, so far */
     int n_alive;  /* contexts, memory, streams, events, modules, graphs that were not given back */

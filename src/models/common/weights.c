@@ -226,14 +226,15 @@ sotto_status st_weight_upload(st_weights *l, const st_weight *w, float *scratch,
 }
 
 sotto_status st_load_what_fits(sotto_backend *backend, int gpu_layers, int n_layers, const sotto_logger *logger,
-                               sotto_store **store, sotto_status (*load)(void *user, sotto_error *err), void *user,
-                               sotto_error *err)
+                               sotto_store **store, st_load_step load, st_load_step try, void *user, sotto_error *err)
 {
     int layers = gpu_layers == SOTTO_LAYERS_ALL || gpu_layers > n_layers ? n_layers : gpu_layers;
     for (;;) {
-        const sotto_status status = load(user, err);
-        const bool may = sotto_backend_is_auto(backend) && sotto_backend_device_count(backend) > 1;
-        if (status != SOTTO_E_MEMORY || !may || layers < 0)
+        const bool may = sotto_backend_is_auto(backend) && sotto_backend_device_count(backend) > 1 && layers >= 0;
+        sotto_status status = load(user, err);
+        if (status == SOTTO_OK && may)
+            status = try(user, err);
+        if (status != SOTTO_E_MEMORY || !may)
             return status;
         layers = layers > 1 ? layers * 3 / 4 : SOTTO_LAYERS_NONE;
         if (layers > 0)

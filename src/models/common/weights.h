@@ -62,9 +62,10 @@ sotto_status st_weight_upload(st_weights *l, const st_weight *w, float *scratch,
                               sotto_error *err);
 
 /* Calls load() and, when the library chose the device and its memory does not do, again with fewer layers on it, in the
- * end with none. What load() made in *store is freed in between. */
+ * end with none; then try(), too, must not lack memory, which is to take what a session takes and give it back. What
+ * load() made in *store is freed in between. */
+typedef sotto_status (*st_load_step)(void *user, sotto_error *err);
 sotto_status st_load_what_fits(sotto_backend *backend, int gpu_layers, int n_layers, const sotto_logger *logger,
-                               sotto_store **store, sotto_status (*load)(void *user, sotto_error *err), void *user,
-                               sotto_error *err);
+                               sotto_store **store, st_load_step load, st_load_step try, void *user, sotto_error *err);
 
 #endif

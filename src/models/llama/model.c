@@ -331,6 +331,20 @@ static sotto_status load_weights(void *user, sotto_error *err)
     return status;
 }
 
+static sotto_status try_session(void *user, sotto_error *err)
+{
+    sotto_llama_model *m = ((loader *)user)->m;
+    if (m->measure_only)
+        return SOTTO_OK;
+    const sotto_logger logger = m->logger;
+    m->logger = (sotto_logger){0}; /* what it would say, the session that stays will say */
+    sotto_llama_session *session;
+    const sotto_status status = sotto_llama_session_create(m, NULL, &session, err);
+    m->logger = logger;
+    sotto_llama_session_free(session);
+    return status;
+}
+
 static sotto_status choose_compute(sotto_llama_model *m, const char *name, sotto_error *err)
 {
     static const struct {
@@ -427,8 +441,8 @@ static sotto_status load_network(loader *l, sotto_error *err)
     m->weights.user = l;
     ST_TRY(make_ropes(l, err));
     m->fingerprint = m->measure_only ? 0 : fingerprint(l->file);
-    return st_load_what_fits(m->backend, o->backend.gpu_layers, m->h.n_layer, &m->logger, &m->store, load_weights, l,
-                             err);
+    return st_load_what_fits(m->backend, o->backend.gpu_layers, m->h.n_layer, &m->logger, &m->store, load_weights,
+                             try_session, l, err);
 }
 
 /* Many tokens are read while devices are opened and weights packed. What is wrong with tokens is told first. */

@@ -195,14 +195,17 @@ static void release_network(sotto_llama_session *s)
 /* Plans of the largest and the usual graphs are made, and with them all sizes known, before memory is taken. */
 static sotto_status create_network(sotto_llama_session *s, sotto_error *err)
 {
-    st_llama_plan *p;
+    st_llama_plan *largest, *p;
     const int together = s->o.n_seq < s->o.n_batch ? s->o.n_seq : s->o.n_batch;
     ST_TRY(sotto_arena_create(s->backend, &s->arena, err));
     ST_TRY(declare_caches(s, err));
-    ST_TRY(st_llama_plan_for(s, s->o.n_batch, 1, &p, err));
+    ST_TRY(st_llama_plan_for(s, s->o.n_batch, 1, &largest, err));
     ST_TRY(st_llama_plan_for(s, together, together, &p, err));
     ST_TRY(st_llama_plan_for(s, 1, 1, &p, err));
-    return s->model->measure_only ? SOTTO_OK : sotto_store_allocate(s->store, err);
+    if (s->model->measure_only)
+        return SOTTO_OK;
+    ST_TRY(sotto_store_allocate(s->store, err));
+    return sotto_plan_allocate(largest->plan, err);
 }
 
 static sotto_status create(sotto_llama_session *s, sotto_error *err)

@@ -259,6 +259,20 @@ static sotto_status load_weights(void *user, sotto_error *err)
     return status;
 }
 
+static sotto_status try_session(void *user, sotto_error *err)
+{
+    sotto_whisper_model *m = ((loader *)user)->m;
+    if (m->measure_only)
+        return SOTTO_OK;
+    const sotto_logger logger = m->logger;
+    m->logger = (sotto_logger){0}; /* what it would say, the session that stays will say */
+    sotto_whisper_session *session;
+    const sotto_status status = sotto_whisper_session_create(m, NULL, &session, err);
+    m->logger = logger;
+    sotto_whisper_session_free(session);
+    return status;
+}
+
 static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sotto_error *err)
 {
     static const struct {
@@ -292,7 +306,7 @@ static sotto_status load(loader *l, sotto_error *err)
     if (!m->encoder || !m->decoder)
         return st_fail_memory(err, sizeof *m->encoder * (size_t)m->h.n_audio_layer, "the list of layers");
     return st_load_what_fits(m->backend, options->backend.gpu_layers, st_whisper_layers(m), &m->logger, &m->store,
-                             load_weights, l, err);
+                             load_weights, try_session, l, err);
 }
 
 sotto_status st_whisper_model_load(const sotto_model_file *file, const sotto_whisper_model_options *options,

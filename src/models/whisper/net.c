@@ -207,7 +207,9 @@ static sotto_status init(st_net *net, sotto_error *err)
     if (net->m->measure_only)
         return SOTTO_OK;
     ST_TRY(sotto_store_allocate(net->self_store, err));
-    return sotto_store_allocate(net->cross_store, err);
+    ST_TRY(sotto_store_allocate(net->cross_store, err));
+    ST_TRY(sotto_plan_allocate(net->encode[0].plan, err));
+    return sotto_plan_allocate(step->plan, err);
 }
 
 static void release(st_net *net)

@@ -11,7 +11,8 @@ if(SOTTO_CUDA AND SOTTO_SIM AND CMAKE_SYSTEM_NAME STREQUAL Linux)
   # The same tests as on a real device, which run there when the stand-in is not in the way. Of the conformance table all
   # but the cases of very many rows, which the simulator has as well.
   set(mock_runs "cuda" "networks" "k_types")
-  foreach(part products convolutions rows elements moves masked_rows attention cells narrow_products narrow_attention)
+  foreach(part products convolutions rows elements moves block_moves masked_rows attention cells grouped_cells narrow_products
+      narrow_attention)
     list(APPEND mock_runs "conformance test_${part}")
   endforeach()
   foreach(run ${mock_runs})

@@ -18,7 +18,7 @@ if(SOTTO_METAL AND SOTTO_SIM AND SOTTO_CXX AND CMAKE_SYSTEM_NAME STREQUAL Linux)
     LIBRARY_OUTPUT_DIRECTORY ${metal_mock_dir})
 
   # The operations, through the backend.
-  foreach(part products convolutions rows elements moves masked_rows attention cells two_at_once halves)
+  foreach(part products convolutions rows elements moves block_moves masked_rows attention cells grouped_cells two_at_once halves)
     sotto_add_test(backends.metal_${part} test_backends_conformance test_${part})
     set_property(TEST backends.metal_${part} APPEND PROPERTY
       ENVIRONMENT "LD_LIBRARY_PATH=${metal_mock_dir};SOTTO_TEST_DEVICE=metal:0")

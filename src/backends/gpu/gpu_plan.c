@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "quant/blocks.h"
 
 static const st_gpu_op *const ops[ST_OP_COUNT] = {
     [ST_OP_LINEAR] = &st_gpu_op_linear,
@@ -113,6 +114,12 @@ st_gpu_arg st_gpu_scales_of(const sotto_tensor *matrix)
     const bool packed = (home->flags & ST_TENSOR_MATRIX) &&
                         st_gpu_layout_of(home->dtype, home->dim[0], st_tensor_n_rows(home), &l) && l.scale_row > 0;
     return (st_gpu_arg){home->buffer, home->offset + (packed ? l.scale_offset : 0)};
+}
+
+bool st_gpu_is_q8_0_rows(const sotto_tensor *t)
+{
+    return t->dtype == SOTTO_Q8_0 && !(home_of(t)->flags & ST_TENSOR_MATRIX) && t->dim[0] % ST_BLOCK == 0 &&
+           (t->stride[0] == sizeof(st_q8_0) || t->dim[0] <= ST_BLOCK);
 }
 
 st_gpu_arg st_gpu_scratch(st_gpu_builder *b, size_t bytes)

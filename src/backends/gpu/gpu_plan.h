@@ -53,6 +53,8 @@ bool st_gpu_supports(const sotto_tensor *node);
 st_gpu_operand st_gpu_operand_of(const st_gpu_builder *b, const sotto_tensor *t);
 /* The scales of a stored matrix, the quants being its operand; for types without scales the same place. */
 st_gpu_arg st_gpu_scales_of(const sotto_tensor *matrix);
+/* Rows of whole blocks of q8_0 as in a file; their strides are counted in bytes. */
+bool st_gpu_is_q8_0_rows(const sotto_tensor *t);
 /* Scratch of the node in work, `bytes` of it in all; contents are lost after the node. */
 st_gpu_arg st_gpu_scratch(st_gpu_builder *b, size_t bytes);
 

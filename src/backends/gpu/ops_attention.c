@@ -101,13 +101,17 @@ static bool eights_begin(const sotto_tensor *t)
     return !t->view_of || t->view_offset % (8 * sotto_dtype_bytes(t->dtype)) == 0;
 }
 
+static bool are_cells(const sotto_tensor *t)
+{
+    return st_gpu_is_q8_0_rows(t) ||
+           (sotto_dtype_block(t->dtype) == 1 && t->stride[0] == sotto_dtype_bytes(t->dtype) && eights_begin(t));
+}
+
 static bool supports_cache(const sotto_tensor *node)
 {
-    const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
-    const size_t element = sotto_dtype_bytes(k->dtype);
-    return sotto_dtype_block(k->dtype) == 1 && k->dtype == v->dtype && st_tensor_is_contiguous(node) && f32_heads(q) &&
-           q->dim[0] <= CACHE_MOST_D && q->dim[0] % 8 == 0 && k->stride[0] == element && v->stride[0] == element &&
-           eights_begin(q) && eights_begin(k) && eights_begin(v);
+    const sotto_tensor *q = node->src[0];
+    return are_cells(node->src[1]) && are_cells(node->src[2]) && st_tensor_is_contiguous(node) && f32_heads(q) &&
+           q->dim[0] <= CACHE_MOST_D && q->dim[0] % 8 == 0 && eights_begin(q);
 }
 
 /* Parts that the keys of a row are cut into, so that few rows keep the whole device at work. */
@@ -137,9 +141,10 @@ static sotto_status emit_cache(st_gpu_builder *b, const sotto_tensor *node, sott
                         .q_type = q.dtype,
                         .q_row = q.stride[2],
                         .q_head = q.stride[1],
-                        .kv_type = k.dtype,
+                        .k_type = k.dtype,
                         .k_row = k.stride[2],
                         .k_head = k.stride[1],
+                        .v_type = v.dtype,
                         .v_row = v.stride[2],
                         .v_head = v.stride[1],
                         .y_type = y.dtype,

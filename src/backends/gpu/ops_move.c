@@ -9,7 +9,8 @@ static bool supports_get_rows(const sotto_tensor *node)
     st_gpu_layout l;
     if (table->flags & ST_TENSOR_MATRIX) /* rows of a part of it are elsewhere than its strides say */
         return !table->view_of && st_gpu_layout_of(table->dtype, table->dim[0], table->dim[1], &l);
-    return table->dtype == SOTTO_F32 || table->dtype == SOTTO_F16 || table->dtype == SOTTO_BF16;
+    return table->dtype == SOTTO_F32 || table->dtype == SOTTO_F16 || table->dtype == SOTTO_BF16 ||
+           st_gpu_is_q8_0_rows(table);
 }
 
 static sotto_status emit_get_rows(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
@@ -24,14 +25,15 @@ static sotto_status emit_get_rows(st_gpu_builder *b, const sotto_tensor *node, s
                                  .table_row = from->flags & ST_TENSOR_MATRIX ? table.dim[0] : table.stride[1],
                                  .rows_stride = rows.stride[0],
                                  .y_row = y.stride[1],
-                                 .y_type = (int)y.dtype};
+                                 .y_type = (int)y.dtype,
+                                 .in_blocks = st_gpu_is_q8_0_rows(from)};
     const st_gpu_arg args[] = {table.at, st_gpu_scales_of(from), rows.at, y.at};
     return st_gpu_emit(b, ST_GPU_get_rows, (uint32_t)p.n_rows, 1, 1, &p, sizeof p, args, 4, err);
 }
 
 static bool supports_set_rows(const sotto_tensor *node)
 {
-    return sotto_dtype_block(node->src[0]->dtype) == 1;
+    return sotto_dtype_block(node->src[0]->dtype) == 1 || st_gpu_is_q8_0_rows(node->src[0]);
 }
 
 static sotto_status emit_set_rows(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)

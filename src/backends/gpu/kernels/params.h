@@ -62,12 +62,13 @@ struct get_rows_p {
     int n, n_rows, n_table; /* elements of a row, rows wanted, rows of the table */
     int type, table_row, rows_stride, y_row;
     int y_type;
+    int in_blocks; /* the table is blocks of q8_0 as in a file, table_row in bytes: cells of a cache */
 };
 
 /* table[rows[i], :] = x[i, :] */
 struct set_rows_p {
     int n, n_rows, n_table;
-    int table_type, table_row, rows_stride, x_row;
+    int table_type, table_row, rows_stride, x_row; /* table_row of q8_0 in bytes */
     int x_type;
 };
 
@@ -100,7 +101,8 @@ struct attention_p {
 struct cache_p {
     int n_row, n_cell, h, h_kv, d;
     int q_type, q_row, q_head;
-    int kv_type, k_row, k_head, v_row, v_head;
+    int k_type, k_row, k_head; /* rows and heads of q8_0 are counted in bytes */
+    int v_type, v_row, v_head;
     int y_type, y_row;
     int has_index, n_list, max_kv;
     int n_split;

@@ -526,7 +526,7 @@ static void every_truncation_and_every_damage_is_found(void **state)
 /* ---- watching ---- */
 
 typedef struct watch {
-    int calls, rows, output_rows;
+    int calls, rows, last_rows, output_rows;
     double q, down;
 } watch;
 
@@ -544,6 +544,7 @@ static void look(void *user, const char *weight, const float *rows, int64_t n, i
     }
     if (strcmp(weight, "blk.1.ffn_down.weight") == 0) {
         w->down += sum;
+        w->last_rows += (int)n;
         assert_int_equal(width, 512);
     }
     if (strcmp(weight, "output.weight") == 0)
@@ -566,6 +567,7 @@ static void an_observer_sees_what_meets_each_matrix(void **state)
     assert_same(last(s), want);
     assert_int_equal(w.calls, 2 * 7 + 1);
     assert_int_equal(w.rows, 20);
+    assert_int_equal(w.last_rows, 20); /* also of the last layer, which usually computes one */
     assert_int_equal(w.output_rows, 1);
     /* the rows are normalised: what is left of the root mean square of 1 is the norm's weight, about 1 */
     assert_true(w.q > 0.5 * 20 * 256 && w.q < 2 * 20 * 256 && w.down > 0);

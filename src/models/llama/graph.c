@@ -131,27 +131,27 @@ static sotto_tensor *add_projected(const builder *b, sotto_tensor *y, sotto_tens
     return sotto_add(b->g, norm(b, y, post_norm), x);
 }
 
-/* After its keys are stored the last layer only computes what is wanted. NULL when nothing is. */
+/* After its keys are stored the last layer only computes what is wanted, unless somebody looks on. NULL when nothing is. */
 static sotto_tensor *layer(const builder *b, sotto_tensor *x, int i, int n_want)
 {
     const st_llama_hparams *h = &b->m->h;
     const st_llama_layer *w = &b->m->layer[i];
-    const bool last = i == h->n_layer - 1;
-    sotto_tensor *y = attend(b, x, i, last && n_want == 0);
+    const bool fewer = i == h->n_layer - 1 && !b->observed;
+    sotto_tensor *y = attend(b, x, i, fewer && n_want == 0);
     if (!y)
         return NULL;
-    if (last) {
+    if (fewer) {
         y = wanted(b, y);
         x = wanted(b, x);
     }
-    see(b, y, &w->out, 1, last);
+    see(b, y, &w->out, 1, fewer);
     x = add_projected(b, y, w->out, w->out_b, w->attn_post_norm, x);
     y = norm(b, x, w->ffn_norm);
-    see(b, y, w->gate_up.w, w->gate_up.n, last);
+    see(b, y, w->gate_up.w, w->gate_up.n, fewer);
     sotto_tensor *both[ST_FUSED_PARTS];
     products(b, y, &w->gate_up, both);
     y = sotto_glu(b->g, part_of(b, &w->gate_up, both, ST_GATE), part_of(b, &w->gate_up, both, ST_UP), h->arch->act);
-    see(b, y, &w->down, 1, last);
+    see(b, y, &w->down, 1, fewer);
     return add_projected(b, y, w->down, w->down_b, w->ffn_post_norm, x);
 }
 
@@ -210,6 +210,8 @@ sotto_status st_llama_graph_decode(const sotto_llama_model *m, const st_llama_ca
         x = sotto_scale(g, x, sqrtf((float)h->n_embd), 0);
     for (int i = 0; i < h->n_layer; i++)
         x = layer(&b, x, i, n_want);
+    if (observed)
+        x = n_want > 0 ? wanted(&b, x) : NULL;
     if (x) {
         out->logits = output(&b, x);
         sotto_graph_output(g, out->logits, "logits");

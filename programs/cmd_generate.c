@@ -50,8 +50,10 @@ static const cli_option options[] = {
     {"logprobs", "--n-probs", CLI_INT, AT(logprobs), "N", "0", 0, 1000, NULL,
      "with --json: the N likeliest tokens of each place, with the logarithms of their probabilities"},
     {"quiet", "-q", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
-    {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops sched",
-     "every operation with shape and time on stderr; sched = what ran on which device and what was copied"},
+    {"trace", NULL, CLI_MODE, AT(trace), "ops", NULL, 0, 0, "ops sched dot",
+     "every operation with shape and time on stderr; sched = what ran on which device and what was copied; dot = the "
+     "graph "
+     "of a step for Graphviz on standard output, and no text"},
     {0}};
 
 typedef struct job {
@@ -95,12 +97,22 @@ static void set_run_options(job *j, bool (*abort)(void *user))
     sotto_llama_set_run_options(j->session, &ro);
 }
 
+static bool draws(const generate_args *a)
+{
+    return a->trace && strcmp(a->trace, "dot") == 0;
+}
+
+static void put_text(void *user, const char *text, size_t n)
+{
+    fwrite(text, 1, n, user);
+}
+
 static int check(const generate_args *a)
 {
     const cli_command *c = &cmd_generate;
     if (a->prompt && a->prompt_file)
         return cli_usage(c, "--prompt and --prompt-file exclude each other");
-    if (!a->prompt && !a->prompt_file && !a->session && !a->llm.devices.memory)
+    if (!a->prompt && !a->prompt_file && !a->session && !a->llm.devices.memory && !draws(a))
         return cli_usage(c, "--prompt TEXT or --prompt-file FILE is missing");
     if ((a->system || a->template) && !a->chat)
         return cli_usage(c, "%s goes with --chat", a->system ? "--system" : "--template");
@@ -473,6 +485,8 @@ static int run(void *args, const cli_list *inputs)
         status = cli_llm_session(&a->llm, j.model, 0, 1, &j.session, &err);
         if (status == SOTTO_OK && a->llm.devices.memory)
             status = cli_llm_print_memory(j.model, j.session, &err);
+        else if (status == SOTTO_OK && draws(a))
+            status = sotto_llama_write_dot(j.session, 1, put_text, stdout, &err);
         else if (status == SOTTO_OK) {
             set_run_options(&j, on_abort);
             status = make_sampler(&j, &err);

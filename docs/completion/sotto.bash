@@ -18,7 +18,7 @@ _sotto()
         generate:--split) words="layer row" ;;
         generate:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
         generate:--compute) words="auto f32 f16 int8" ;;
-        generate:--trace) words="ops sched" ;;
+        generate:--trace) words="ops sched dot" ;;
         chat:--template) words="chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r" ;;
         chat:--cache-type-k) words="f16 f32 bf16 q8_0" ;;
         chat:--cache-type-v) words="f16 f32 bf16 q8_0" ;;

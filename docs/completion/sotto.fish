@@ -130,7 +130,7 @@ complete -c sotto -n '__fish_seen_subcommand_from generate' -l mlock -d 'keep th
 complete -c sotto -n '__fish_seen_subcommand_from generate' -l json -d 'one JSON object at the end instead of the text'
 complete -c sotto -n '__fish_seen_subcommand_from generate' -l logprobs -r -d 'with --json: the N likeliest tokens of each place, with the logarithms of their probabilities'
 complete -c sotto -n '__fish_seen_subcommand_from generate' -l quiet -d 'nothing on stderr but errors'
-complete -c sotto -n '__fish_seen_subcommand_from generate' -l trace -a 'ops sched' -d 'every operation with shape and time on stderr; sched = what ran on which device and what was copied'
+complete -c sotto -n '__fish_seen_subcommand_from generate' -l trace -a 'ops sched dot' -d 'every operation with shape and time on stderr; sched = what ran on which device and what was copied; dot = the graph of a step for Graphviz on standard output, and no text'
 complete -c sotto -n __fish_use_subcommand -f -a chat -d 'talk with a model'
 complete -c sotto -n '__fish_seen_subcommand_from chat' -l model -r -d 'model: a name in ./models or the cache, or a path of a GGUF file (of a split one the first part)'
 complete -c sotto -n '__fish_seen_subcommand_from chat' -l model-dir -r -d 'look for the model\'s name here first'

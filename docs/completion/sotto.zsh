@@ -161,7 +161,7 @@ _sotto()
             '--json[one JSON object at the end instead of the text]' \
             '--logprobs[with --json\: the N likeliest tokens of each place, with the logarithms of their probabilities]:value:_files' \
             '--quiet[nothing on stderr but errors]' \
-            '--trace[every operation with shape and time on stderr; sched = what ran on which device and what was copied]' \
+            '--trace[every operation with shape and time on stderr; sched = what ran on which device and what was copied; dot = the graph of a step for Graphviz on standard output, and no text]' \
             '--help[explain the options]' '*:file:_files'
         ;;
     chat)

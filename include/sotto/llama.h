@@ -148,6 +148,11 @@ typedef struct sotto_llama_memory {
 SOTTO_API void sotto_llama_get_memory(const sotto_llama_session *session, int device, sotto_llama_memory *out);
 /* Used by every run from here on: abort, traces (backend.h). */
 SOTTO_API void sotto_llama_set_run_options(sotto_llama_session *session, const sotto_run_options *run);
+/* The graph for n_rows rows, 1 .. n_batch, the last of which gives logits, in Graphviz's language. Returns SOTTO_E_ARGUMENT,
+ * SOTTO_E_MEMORY. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_write_dot(sotto_llama_session *session, int n_rows,
+                                                             void (*write)(void *user, const char *text, size_t n),
+                                                             void *user, sotto_error *err);
 
 typedef struct sotto_llama_row {
     int32_t token;

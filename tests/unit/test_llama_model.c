@@ -348,6 +348,32 @@ static void missing_arguments_are_errors(void **state)
     sotto_llama_model_free(m);
 }
 
+static void keep(void *user, const char *text, size_t n)
+{
+    char *kept = user;
+    const size_t length = strlen(kept);
+    if (length + n < 64)
+        memcpy(kept + length, text, n);
+}
+
+static void graphs_are_drawn(void **state)
+{
+    (void)state;
+    const toy_recipe plain = {0};
+    sotto_llama_model *m = toy_must_load(&plain);
+    sotto_llama_session *s = NULL;
+    sotto_error err = {0};
+    char text[65] = {0};
+    assert_int_equal(sotto_llama_session_create(m, NULL, &s, &err), SOTTO_OK);
+    assert_int_equal(sotto_llama_write_dot(s, 1, keep, text, &err), SOTTO_OK);
+    assert_int_equal(strncmp(text, "digraph ", 8), 0);
+    expect(sotto_llama_write_dot(s, 0, keep, text, &err), &err, SOTTO_E_ARGUMENT, "n_rows is 0", "n_rows");
+    assert_int_equal(sotto_llama_write_dot(s, 1, NULL, NULL, &err), SOTTO_E_ARGUMENT);
+    assert_int_equal(sotto_llama_write_dot(NULL, 1, keep, text, &err), SOTTO_E_ARGUMENT);
+    sotto_llama_session_free(s);
+    sotto_llama_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +387,7 @@ int main(void)
         cmocka_unit_test(sessions_refuse_bad_options),
         cmocka_unit_test(measuring_takes_no_memory_and_counts_the_same),
         cmocka_unit_test(missing_arguments_are_errors),
+        cmocka_unit_test(graphs_are_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

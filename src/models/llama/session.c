@@ -311,3 +311,16 @@ sotto_status sotto_llama_observe(sotto_llama_session *session, sotto_llama_obser
     session->observer_user = user;
     return SOTTO_OK;
 }
+
+sotto_status sotto_llama_write_dot(sotto_llama_session *session, int n_rows,
+                                   void (*write)(void *user, const char *text, size_t n), void *user, sotto_error *err)
+{
+    if (!session || !write)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_llama_write_dot: %s is NULL", session ? "write" : "session");
+    if (n_rows < 1 || n_rows > session->o.n_batch)
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_llama_write_dot: n_rows is %d, expected 1 to %d", n_rows,
+                       session->o.n_batch);
+    st_llama_plan *p;
+    ST_TRY(st_llama_plan_for(session, n_rows, 1, &p, err));
+    return sotto_plan_dot(p->plan, write, user, err);
+}

@@ -3,11 +3,11 @@
 #error "this file needs -mavx512vbmi -mavx512bf16"
 #endif
 #include <immintrin.h>
-#include <string.h>
 
 #include "../vec.h"
 #include "backends/cpu/cpu_kernels.h"
 #include "bf16_powers.h"
+#include "transpose.h"
 
 /* The reference gets this exponent: 2^-27 below it is zero, 2^228 above it still a number. */
 #define REFERENCE_BITS (27 * 128.0f)
@@ -80,14 +80,16 @@ static void probabilities(const float *acc, int tile_rows, int rows, int n, cons
 
 static void pack_keys(const float *x, ptrdiff_t stride, int n, int d, uint8_t *out)
 {
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i to = _mm512_slli_epi32(lane, 7);
-    if (n < ST_CPU_PANEL)
-        memset(out, 0, (size_t)d / 32 * 2048);
-    for (int key = 0; key < n; key++, x += stride) {
-        for (int c = 0; c < d; c += 32) {
-            const __m512bh pairs = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + c + 16), _mm512_loadu_ps(x + c));
-            _mm512_i32scatter_epi32(out + c / 32 * 2048 + key * 4, to, (__m512i)pairs, 1);
+    for (int c = 0; c < d; c += 32, out += 2048) {
+        for (int half = 0; half < 2; half++) {
+            const float *from = x + half * 16 * stride + c;
+            __m512i r[16];
+            UNROLL for (int i = 0; i < 16; i++) r[i] =
+                half * 16 + i < n ? (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + i * stride + 16),
+                                                                 _mm512_loadu_ps(from + i * stride))
+                                  : _mm512_setzero_si512();
+            transpose(r);
+            UNROLL for (int i = 0; i < 16; i++) _mm512_storeu_si512(out + i * 128 + half * 64, r[i]);
         }
     }
 }

@@ -1,6 +1,5 @@
 /* A model on a device that the library chose, for every amount of memory that the device may have (the stand-in of cuda_mock.c):
  * what does not fit is computed on the CPU, and the logits stay. */
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "backends/cuda_mock.h"
+#include "backends/cuda_support.h"
 #include "unit/llama_support.h"
 
 enum { N_ROWS = 9 };
@@ -84,15 +83,9 @@ static void any_amount_of_memory_does(void **state)
 
 int main(void)
 {
-    /* The library opens libcuda.so.1 by this name, which is then loaded already. */
-    void *const library = dlopen(SOTTO_BUILD_DIR "/cuda_mock/libcuda.so.1", RTLD_NOW);
-    if (!library) {
-        print_message("%s\n", dlerror());
-        return 77;
-    }
-    mock = dlsym(library, "cuda_mock_state");
+    mock = cuda_mock_open();
     if (!mock)
-        return 1;
+        return 77;
     static const struct CMUnitTest tests[] = {cmocka_unit_test(any_amount_of_memory_does)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* The CUDA interface on the stand-in of cuda_mock.c: what a real driver cannot be asked for. Failures at every call, lost
  * devices, several devices, machine code that the driver refuses; every handle given back. */
-#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "backends/cuda_mock.h"
+#include "backends/cuda_support.h"
 #include "backends/gpu/gpu_api.h"
 #include "backends/gpu/kernels/params.h"
 
@@ -273,15 +272,9 @@ static void test_small_writes(void **state)
 
 int main(void)
 {
-    /* The library opens libcuda.so.1 by this name, which is then loaded already. */
-    void *const library = dlopen(SOTTO_BUILD_DIR "/cuda_mock/libcuda.so.1", RTLD_NOW);
-    if (!library) {
-        print_message("%s\n", dlerror());
-        return 77;
-    }
-    mock = dlsym(library, "cuda_mock_state");
+    mock = cuda_mock_open();
     if (!mock)
-        return 1;
+        return 77;
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_caps),       cmocka_unit_test(every_kernel_has_an_image_or_a_sentence),
         cmocka_unit_test(test_everything), cmocka_unit_test(test_failures),

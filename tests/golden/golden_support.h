@@ -34,4 +34,7 @@ void recording_close(recording *r);
 /* models/NAME below the repository, or NULL with a message when it has not been fetched. */
 const char *model_path(const char *name);
 
+/* Resident pages of this process; 0 where the system does not tell. */
+long golden_resident_pages(void);
+
 #endif

@@ -10,23 +10,11 @@
 
 #include <cmocka.h>
 
+#include "golden/golden_support.h"
 #include "sotto/whisper.h"
 
 #define TINY SOTTO_BUILD_DIR "/tiny/tiny-multilingual-ggml-f16.bin"
 enum { ROUNDS = 100, N = 1600, CUT = 60000 };
-
-/* Resident pages of this process; 0 where the system does not tell. */
-static long resident(void)
-{
-    long total = 0, pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%ld %ld", &total, &pages) != 2)
-        pages = 0;
-    fclose(f);
-    return pages;
-}
 
 static void rounds(const sotto_whisper_model *model, const void *cut, int n)
 {
@@ -73,9 +61,9 @@ static void nothing_grows(void **state)
     if (sotto_whisper_model_open(TINY, NULL, &model, &err))
         fail_msg("%s", err.text);
     rounds(model, cut, ROUNDS / 4);
-    const long before = resident();
+    const long before = golden_resident_pages();
     rounds(model, cut, ROUNDS);
-    const long after = resident();
+    const long after = golden_resident_pages();
     printf("%ld pages, then %ld\n", before, after);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* those keep what was freed for a while */
     assert_true(after - before < 1000);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/thread.h"
+#include "golden/golden_support.h"
 #include "golden/llama_support.h"
 
 enum { THREADS = 4, STEPS = 12, ROUNDS = 60, FIRST = 8 };
@@ -80,19 +81,6 @@ static void sessions_in_threads_give_the_same_bits(void **state)
     }
 }
 
-/* Resident pages of this process; 0 where the system does not tell. */
-static long resident(void)
-{
-    long total = 0, pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%ld %ld", &total, &pages) != 2)
-        pages = 0;
-    fclose(f);
-    return pages;
-}
-
 static void rounds(const sotto_llama_model *model, const char *cut, int n)
 {
     sotto_error err;
@@ -134,9 +122,9 @@ static void nothing_grows(void **state)
     fclose(part);
     sotto_llama_model *model = llama_open("llama", NULL);
     rounds(model, cut, ROUNDS / 3);
-    const long before = resident();
+    const long before = golden_resident_pages();
     rounds(model, cut, ROUNDS);
-    const long after = resident();
+    const long after = golden_resident_pages();
     printf("%ld pages, then %ld\n", before, after);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* those keep what was freed for a while */
     assert_true(after - before < 1000);

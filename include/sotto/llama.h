@@ -127,12 +127,11 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_chat_tokenize(const sotto_lla
 
 typedef struct sotto_llama_session_options {
     size_t size;
-    int n_ctx;   /* positions that all sequences hold together; 0 = as trained, at most 4096 */
-    int n_batch; /* rows computed at once; longer calls are cut. Default 512 */
-    int n_seq;   /* sequences, 1 .. 256. Default 1 */
-    sotto_dtype cache_k,
-        cache_v;   /* SOTTO_F16 (default), SOTTO_F32, SOTTO_BF16 or SOTTO_Q8_0. Two types live on the CPU */
-    int n_threads; /* 0 = the model's */
+    int n_ctx;                    /* positions that all sequences hold together; 0 = as trained, at most 4096 */
+    int n_batch;                  /* rows computed at once; longer calls are cut. Default 512 */
+    int n_seq;                    /* sequences, 1 .. 256. Default 1 */
+    sotto_dtype cache_k, cache_v; /* SOTTO_F16 (default), SOTTO_F32, SOTTO_BF16 or SOTTO_Q8_0 */
+    int n_threads;                /* 0 = the model's */
 } sotto_llama_session_options;
 
 SOTTO_API void sotto_llama_session_options_default(sotto_llama_session_options *options);

@@ -34,7 +34,7 @@ static void need(const char *id)
 }
 
 /* A prompt in two sequences that share its beginning, and steps of both; the last logits. A shift is part of it. */
-static void think(const sotto_llama_model *m, sotto_dtype cache, float *out)
+static void think(const sotto_llama_model *m, sotto_dtype cache_k, sotto_dtype cache_v, float *out)
 {
     sotto_error err = {0};
     sotto_llama_session_options o;
@@ -42,7 +42,8 @@ static void think(const sotto_llama_model *m, sotto_dtype cache, float *out)
     o.n_ctx = 32;
     o.n_batch = 16;
     o.n_seq = 2;
-    o.cache_k = o.cache_v = cache;
+    o.cache_k = cache_k;
+    o.cache_v = cache_v;
     sotto_llama_session *s;
     if (sotto_llama_session_create(m, &o, &s, &err))
         fail_msg("%s", err.text);
@@ -59,20 +60,22 @@ static void think(const sotto_llama_model *m, sotto_dtype cache, float *out)
     sotto_llama_session_free(s);
 }
 
-static void check_with(const char *name, sotto_dtype cache, const sotto_llama_model_options *o, double bound)
+static void check_with(const char *name, sotto_dtype cache_k, sotto_dtype cache_v, const sotto_llama_model_options *o,
+                       double bound)
 {
     static float want[2 * LLAMA_VOCAB], got[2 * LLAMA_VOCAB];
     static char known[32];
-    static sotto_dtype known_cache;
-    if (strcmp(known, name) != 0 || known_cache != cache) {
+    static sotto_dtype known_k, known_v;
+    if (strcmp(known, name) != 0 || known_k != cache_k || known_v != cache_v) {
         sotto_llama_model *m = llama_open(name, NULL);
-        think(m, cache, want);
+        think(m, cache_k, cache_v, want);
         sotto_llama_model_free(m);
         snprintf(known, sizeof known, "%s", name);
-        known_cache = cache;
+        known_k = cache_k;
+        known_v = cache_v;
     }
     sotto_llama_model *m = llama_open(name, o);
-    think(m, cache, got);
+    think(m, cache_k, cache_v, got);
     const double d = llama_difference(got, want, 2 * LLAMA_VOCAB);
     printf("%-12s %-14s %2d layers%s%s, %s: %.1e (<= %.0e)\n", name, o->backend.device, o->backend.gpu_layers,
            o->backend.split == SOTTO_SPLIT_ROW ? " by rows" : "", o->backend.kv_device ? ", caches elsewhere" : "",
@@ -83,7 +86,7 @@ static void check_with(const char *name, sotto_dtype cache, const sotto_llama_mo
 
 static void check(const char *name, const sotto_llama_model_options *o, double bound)
 {
-    check_with(name, SOTTO_F32, o, bound);
+    check_with(name, SOTTO_F32, SOTTO_F32, o, bound);
 }
 
 static void at_every_border_between_layers(void **state)
@@ -177,8 +180,10 @@ static void caches_of_bytes(void **state)
     need("sim:0");
     for (int layers = 0; layers < 2; layers++) {
         const sotto_llama_model_options o = llama_options("sim:0", layers, "f32");
-        check_with("llama-tied", SOTTO_Q8_0, &o, q8_bound);
-        check_with("gemma3", SOTTO_Q8_0, &o, q8_bound);
+        check_with("llama-tied", SOTTO_Q8_0, SOTTO_Q8_0, &o, q8_bound);
+        check_with("gemma3", SOTTO_Q8_0, SOTTO_Q8_0, &o, q8_bound);
+        check_with("gemma3", SOTTO_Q8_0, SOTTO_F16, &o, q8_bound);
+        check_with("llama-tied", SOTTO_F16, SOTTO_Q8_0, &o, q8_bound);
     }
 }
 

@@ -214,8 +214,6 @@ static sotto_status create(sotto_llama_session *s, sotto_error *err)
     ST_TRY(check_options(m, &s->o, err));
     ST_TRY(sotto_backend_open_like(m->backend, s->o.n_threads, NULL, &s->backend, err));
     const int last = sotto_backend_device_count(s->backend) - 1;
-    if (s->o.cache_k != s->o.cache_v) /* only the CPU attends to keys and values of two types */
-        sotto_backend_set_cache_device(s->backend, last);
     sotto_status status = create_network(s, err);
     if (status == SOTTO_E_MEMORY && last > 0 && sotto_backend_is_auto(s->backend)) {
         st_log(&m->logger, SOTTO_LOG_WARNING, "%s: the caches go to the CPU", err ? err->text : "no memory");

@@ -108,11 +108,10 @@ static int64_t width_of(const sotto_model_file *f)
 /* What llama-quantize falls back to where rows are no whole number of blocks of 256. */
 static sotto_dtype fitting(sotto_dtype type, int64_t width)
 {
-    static const sotto_dtype instead[] = {[SOTTO_Q2_K] = SOTTO_Q4_0,
-                                          [SOTTO_Q3_K] = SOTTO_Q4_0,
-                                          [SOTTO_Q4_K] = SOTTO_Q5_0,
-                                          [SOTTO_Q5_K] = SOTTO_Q5_1,
-                                          [SOTTO_Q6_K] = SOTTO_Q8_0};
+    static const sotto_dtype instead[] = {
+        [SOTTO_Q2_K] = SOTTO_Q4_0, [SOTTO_Q3_K] = SOTTO_Q4_0, [SOTTO_Q4_K] = SOTTO_Q5_0,
+        [SOTTO_Q5_K] = SOTTO_Q5_1, [SOTTO_Q6_K] = SOTTO_Q8_0,
+    };
     return width % sotto_dtype_block(type) == 0 ? type : instead[type];
 }
 

@@ -121,6 +121,8 @@ SOTTO_API void sotto_store_set_device(sotto_store *store, int device);
  * may be repacked. Returns NULL only when the store notes a sticky error (bad shape, no memory), reported by allocate. */
 SOTTO_API sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims,
                                         const int64_t *dim, bool matrix);
+/* The error that a declaration noted, before tensors that may be NULL are put into graphs. */
+SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_check(const sotto_store *store, sotto_error *err);
 /* Bytes that sotto_store_allocate() will take; nothing is allocated before it. */
 SOTTO_API uint64_t sotto_store_bytes(const sotto_store *store);
 /* Of these, the bytes on one device. */

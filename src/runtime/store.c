@@ -299,12 +299,16 @@ static void warn_about_size(const sotto_store *s)
     }
 }
 
-sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err)
+sotto_status sotto_store_check(const sotto_store *store, sotto_error *err)
 {
     if (!store)
-        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_store_allocate: store is NULL");
-    if (store->error.code != SOTTO_OK)
-        return st_fail(err, store->error.code, "%s", store->error.text);
+        return st_fail(err, SOTTO_E_ARGUMENT, "sotto_store_check: store is NULL");
+    return store->error.code == SOTTO_OK ? SOTTO_OK : st_fail(err, store->error.code, "%s", store->error.text);
+}
+
+sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err)
+{
+    ST_TRY(sotto_store_check(store, err));
     if (store->allocated)
         return SOTTO_OK;
     warn_about_size(store);

@@ -187,6 +187,24 @@ static void caches_of_bytes(void **state)
     }
 }
 
+static void caches_that_no_buffer_holds_are_named(void **state)
+{
+    (void)state;
+    need("sim:3"); /* buffers of 1 MiB */
+    const sotto_llama_model_options mo = llama_options("sim:3", 1, "f32");
+    sotto_llama_model *m = llama_open("llama-tied", &mo);
+    sotto_error err = {0};
+    sotto_llama_session_options o;
+    sotto_llama_session_options_default(&o);
+    o.n_ctx = 1 << 15;
+    sotto_llama_session *s;
+    assert_int_equal(sotto_llama_session_create(m, &o, &s, &err), SOTTO_E_MEMORY);
+    assert_null(s);
+    assert_non_null(strstr(err.text, "cache_k.0: "));
+    assert_non_null(strstr(err.text, "buffers of sim:3 hold at most 1048576"));
+    sotto_llama_model_free(m);
+}
+
 static void in_16_bits(void **state)
 {
     (void)state;
@@ -232,6 +250,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(by_rows),
         cmocka_unit_test(caches_elsewhere),
         cmocka_unit_test(caches_of_bytes),
+        cmocka_unit_test(caches_that_no_buffer_holds_are_named),
         cmocka_unit_test(in_16_bits),
         cmocka_unit_test(on_the_reference),
         cmocka_unit_test(on_each_kind_of_device),

@@ -317,7 +317,7 @@ static sotto_status load_weights(void *user, sotto_error *err)
     for (int64_t i = 0; i < list->count; i++)
         ST_TRY(declare(l, &list->list[i], err));
     if (m->measure_only)
-        return SOTTO_OK;
+        return sotto_store_check(m->store, err);
     ST_TRY(sotto_store_allocate(m->store, err));
     const int64_t n_scratch = st_weights_scratch(list);
     float *scratch = st_alloc((size_t)n_scratch, sizeof *scratch);

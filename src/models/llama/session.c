@@ -66,7 +66,7 @@ static sotto_status declare_caches(sotto_llama_session *s, sotto_error *err)
         snprintf(name, sizeof name, "cache_v.%d", i);
         s->caches.v[i] = sotto_store_add(s->store, name, s->o.cache_v, 2, dim, false);
     }
-    return SOTTO_OK;
+    return sotto_store_check(s->store, err);
 }
 
 sotto_status st_llama_send_lists(sotto_llama_session *s, sotto_plan *plan, sotto_error *err)

@@ -244,7 +244,7 @@ static sotto_status load_weights(void *user, sotto_error *err)
     for (int64_t i = 0; i < list->count; i++)
         ST_TRY(declare(l, &list->list[i], err));
     if (m->measure_only)
-        return SOTTO_OK;
+        return sotto_store_check(m->store, err);
     ST_TRY(sotto_store_allocate(m->store, err));
     const int64_t own = 2 * ST_N_BINS * ST_N_FFT, theirs = st_weights_scratch(list),
                   widest = own > theirs ? own : theirs;

@@ -72,7 +72,7 @@ static sotto_status create_cache(st_net *net, const char *what, const int64_t di
         snprintf(name, sizeof name, "%s_v.%d", what, i);
         v[i] = sotto_store_add(*store, name, dtype, 3, dim, false);
     }
-    return SOTTO_OK;
+    return sotto_store_check(*store, err);
 }
 
 static void free_encode(st_net *net)

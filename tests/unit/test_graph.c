@@ -211,7 +211,7 @@ static void attention_heads(sotto_graph *g)
 static void cells_types(sotto_graph *g)
 {
     sotto_tensor *list = in(g, SOTTO_I32, 5, 1, 1, 1);
-    sotto_cache_attention(g, in(g, SOTTO_F32, 8, 4, 5, 1), in(g, SOTTO_F16, 8, 4, 9, 1), in(g, SOTTO_F32, 8, 4, 9, 1),
+    sotto_cache_attention(g, in(g, SOTTO_F32, 8, 4, 5, 1), in(g, SOTTO_F16, 8, 4, 9, 1), in(g, SOTTO_I32, 8, 4, 9, 1),
                           NULL, list, list, 1, 0);
 }
 

@@ -83,6 +83,7 @@ static void spans_of_speech_are_voice(void **state)
 
 static void all_voiced(void)
 {
+    voice.per_token = ST_MISSED_PER_TOKEN;
     for (int i = 0; i <= ST_MISSED_FRAMES; i++)
         voice.before[i] = i;
 }
@@ -111,6 +112,10 @@ static void tokens_stand_for_voice(void **state)
     /* no timestamps, no text, nothing at all */
     expect((const int32_t[]){1, 2}, 2, 3000, 3000 - 120, 0, -1);
     expect(NULL, 0, 3000, 3000, 0, -1);
+    /* spans of speech have pauses in them: 1000 - 5 * 100 */
+    voice.per_token = ST_MISSED_PER_TOKEN_OF_SPEECH;
+    expect((const int32_t[]){STAMP, 1, 2, 3, 4, 5, STAMP + 500}, 7, 3000, 500, 2000, 1000);
+    voice.per_token = ST_MISSED_PER_TOKEN;
     /* a timestamp behind the window */
     expect((const int32_t[]){STAMP, 1, STAMP + 1500}, 3, 500, 440, 0, 500);
 }

@@ -30,6 +30,7 @@ static levels levels_of(st_voice *v, int64_t first, int64_t end)
 void st_voice_from_mel(st_voice *v, const float *log_mel, int n_mels, int64_t n)
 {
     memset(v->before, 0, sizeof v->before);
+    v->per_token = ST_MISSED_PER_TOKEN;
     n = n < ST_MISSED_FRAMES ? n : ST_MISSED_FRAMES;
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
@@ -56,6 +57,7 @@ void st_voice_from_speech(st_voice *v, const st_speech *speech, int64_t seek, in
 {
     n = n < ST_MISSED_FRAMES ? n : ST_MISSED_FRAMES;
     memset(v->before, 0, sizeof v->before);
+    v->per_token = ST_MISSED_PER_TOKEN_OF_SPEECH;
     for (int64_t s = 0; s < speech->n_spans; s++) {
         const int64_t first = speech->spans[s].first - seek, end = speech->spans[s].end - seek;
         for (int64_t i = first > 0 ? first : 0; i < end && i < n; i++)
@@ -89,7 +91,7 @@ st_missed st_missed_count(const st_voice *v, const int32_t *tokens, int n, int32
         }
         int64_t at = over ? size : (int64_t)(tokens[i] - timestamp) * FRAMES_PER_STAMP;
         at = at < size ? at : size;
-        const int64_t left_out = between(v, from, at) - n_text * ST_MISSED_PER_TOKEN;
+        const int64_t left_out = between(v, from, at) - n_text * v->per_token;
         m.inside += left_out > 0 ? left_out : 0;
         from = at > from ? at : from;
         m.last = over ? -1 : at;

@@ -11,10 +11,12 @@ enum {
     ST_MISSED_FRAMES = 3000,
     ST_MISSED_INSIDE = 300, /* frames of voice left out that are more than chance */
     ST_MISSED_REST = 200,
-    ST_MISSED_PER_TOKEN = 60 /* frames of voice that one token may stand for: half of what slow speech needs */
+    ST_MISSED_PER_TOKEN = 60, /* frames of voice that one token may stand for: half of what slow speech needs */
+    ST_MISSED_PER_TOKEN_OF_SPEECH = 100 /* the same where voice is spans of speech, with the pauses between words */
 };
 
 typedef struct st_voice {
+    int per_token;
     int32_t before[ST_MISSED_FRAMES + 1];                       /* [i]: frames of voice in [0, i) of a window */
     float loudness[ST_MISSED_FRAMES], sorted[ST_MISSED_FRAMES]; /* scratch */
 } st_voice;

@@ -267,18 +267,21 @@ static sotto_status store(st_longform *lf, const st_decode_result *result, int64
     return SOTTO_OK;
 }
 
-static void tell_of_grammar(const st_longform *lf, const st_decode_options *o, const st_decode_result *result)
+/* False: the text was made up to follow the grammar; as text before the next window it would make that look likely. */
+static bool tell_of_grammar(const st_longform *lf, const st_decode_options *o, const st_decode_result *result)
 {
     const sotto_logger *logger = &lf->settings.given.logger;
     const double at = (double)lf->seek / FRAMES_PER_SECOND;
     if (!o->grammar)
-        return;
+        return true;
     if (result->off_grammar)
         st_log(logger, SOTTO_LOG_WARNING, "%.2f s: the window's text does not follow the grammar to its end", at);
-    if (result->grammar_logprob < LEAST_GRAMMAR_LOGPROB)
+    const bool matches = !(result->grammar_logprob < LEAST_GRAMMAR_LOGPROB);
+    if (!matches)
         st_log(logger, SOTTO_LOG_WARNING,
                "%.2f s: what is heard hardly matches the grammar: what it allows has a probability of %.2g a token", at,
                exp((double)result->grammar_logprob));
+    return matches;
 }
 
 /* ---- what the text leaves out ---- */
@@ -372,7 +375,7 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
                          .whole = !s->given.timestamps,
                          .max_tokens = s->given.max_tokens};
     ST_TRY(st_slicer_run(&lf->slicer, &w, err));
-    tell_of_grammar(lf, &o, &result);
+    const bool credible = tell_of_grammar(lf, &o, &result);
     if (lf->slicer.truncated)
         st_log(&s->given.logger, SOTTO_LOG_WARNING,
                "%.2f s: the window's text reached the limit of %d tokens without an end",
@@ -381,7 +384,7 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
         lf->settled = true;
     const int64_t step = advance(lf, &result, size);
     ST_TRY(store(lf, &result, lf->seek + size, err));
-    if (!s->given.condition_on_previous_text || result.temperature > 0.5f)
+    if (!s->given.condition_on_previous_text || result.temperature > 0.5f || !credible)
         forget(lf);
     lf->seek += step;
     return SOTTO_OK;

@@ -39,7 +39,9 @@ sotto_status st_ffmpeg_load(st_ffmpeg *out, sotto_error *err)
             st_library_open_version(libraries[l].name, libraries[l].version, SOTTO_FFMPEG_FOLDER, name, sizeof name);
         if (!library)
             return st_fail(err, SOTTO_E_UNSUPPORTED,
-                           "reading it takes the FFmpeg library %s, which cannot be loaded; WAV and raw PCM need none",
+                           "reading it takes the FFmpeg library %s, which is not installed or cannot be loaded "
+                           "(Debian: apt-get install "
+                           "ffmpeg); WAV and raw PCM need none",
                            name);
         for (size_t f = 0; f < libraries[l].n; f++)
             if (!st_library_function(library, libraries[l].functions[f].name,

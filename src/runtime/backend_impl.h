@@ -48,6 +48,8 @@ typedef struct st_backend_impl {
 
     /* devices */
     int (*device_count)(void);
+    /* ? = unknown. True when there is surely no device that auto would take: asked before the driver is loaded for the count. */
+    bool (*no_gpu)(void);
     void (*why_none)(char *out, size_t size); /* ? = unknown. Why there are no devices, "libcuda.so.1 is not there" */
     sotto_status (*device_info)(int index, sotto_device_info *out, sotto_error *err);
     /* One device; of the options only n_threads, cpu_level and logger are for the backend. */

@@ -87,35 +87,25 @@ sotto_status st_registry_pick(const char *list, st_device_pick **out, int *n, so
     return SOTTO_OK;
 }
 
-typedef struct ranked {
-    int rank, index;
-} ranked;
-
 static int by_rank(const void *a, const void *b)
 {
-    const ranked *x = a, *y = b;
+    const st_ranked_device *x = a, *y = b;
     return x->rank != y->rank ? (x->rank < y->rank) - (x->rank > y->rank)
-                              : (x->index > y->index) - (x->index < y->index);
+                              : (x->order > y->order) - (x->order < y->order);
 }
 
 sotto_status st_backend_open_auto(const sotto_backend_options *options, sotto_backend **out, sotto_error *err)
 {
-    const int n = sotto_device_count();
+    const int n = st_registry_ranked(NULL, 0);
     const st_device_pick host = last_resort();
-    ranked *list = st_calloc((size_t)n + 1, sizeof *list);
+    st_ranked_device *list = st_calloc((size_t)n + 1, sizeof *list);
     if (!list)
         return st_fail_memory(err, (uint64_t)n * sizeof *list, "a list of devices");
-    int count = 0;
-    for (int i = 0; i < n; i++) {
-        sotto_device_info info;
-        if (sotto_device_get(i, &info, NULL) == SOTTO_OK && info.rank > 0)
-            list[count++] = (ranked){info.rank, i};
-    }
+    const int found = st_registry_ranked(list, n), count = found < n ? found : n;
     qsort(list, (size_t)count, sizeof *list, by_rank);
     sotto_status status = SOTTO_E_NOT_FOUND;
     for (int i = 0; i < count && status != SOTTO_OK; i++) {
-        st_device_pick picks[2] = {{0}, host};
-        picks[0].impl = st_registry_find(list[i].index, &picks[0].index);
+        const st_device_pick picks[2] = {list[i].pick, host};
         if (same(&picks[0], &host))
             break;
         sotto_error why = {0};

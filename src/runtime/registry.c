@@ -32,6 +32,25 @@ const st_backend_impl *st_registry_find(int index, int *own)
     return NULL;
 }
 
+int st_registry_ranked(st_ranked_device *out, int most)
+{
+    int count = 0;
+    for (int b = 0; b < N_BACKENDS; b++) {
+        if (backends[b]->api_version != ST_BACKEND_API_VERSION || (backends[b]->no_gpu && backends[b]->no_gpu()))
+            continue;
+        const int n = backends[b]->device_count();
+        for (int i = 0; i < n; i++) {
+            sotto_device_info info = {0};
+            if (backends[b]->device_info(i, &info, NULL) != SOTTO_OK || info.rank <= 0)
+                continue;
+            if (count < most)
+                out[count] = (st_ranked_device){{backends[b], i}, info.rank, count};
+            count++;
+        }
+    }
+    return count;
+}
+
 const st_backend_impl *st_registry_last(void)
 {
     return backends[N_BACKENDS - 1];

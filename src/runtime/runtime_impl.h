@@ -34,9 +34,17 @@ typedef struct st_device_pick {
     int index;
 } st_device_pick;
 
+typedef struct st_ranked_device {
+    st_device_pick pick;
+    int rank, order;
+} st_ranked_device;
+
 /* Device `index` counted over all backends of this interface version; NULL: there are fewer. */
 const st_backend_impl *st_registry_find(int index, int *own);
 const st_backend_impl *st_registry_last(void);
+/* The devices that auto may take, those with a rank: the first `most` of them, and how many there are. Drivers that have none
+ * here are not loaded for it. */
+int st_registry_ranked(st_ranked_device *out, int most);
 /* The device of a name ("cuda" is "cuda:0"). Only its own backend is asked, so that no other driver is opened. */
 bool st_registry_named(const char *id, size_t n_id, const st_backend_impl **impl, int *own);
 /* Why a device of such a name ("cuda:0") is not there, when its backend knows; else "". */

@@ -45,6 +45,18 @@ def memory(c):
         c.check(i == 1 or rows["sim:0"][i] > 0, "nothing on sim:0 in " + text)
 
 
+def no_driver_without_a_gpu(c):
+    """auto never takes a processor through OpenCL: without a GPU's device file the library is not even loaded."""
+    if any(os.path.exists("/dev/" + name) for name in ("dri", "kfd", "nvidiactl", "dxg", "mali0", "kgsl-3d0")):
+        raise run_cli.Skip("there may be a GPU")
+    told = {"LD_DEBUG": "files"}
+    if "libOpenCL" not in c.run("devices", env=told).err:
+        raise run_cli.Skip("no OpenCL in this build, or a loader that does not tell")
+    r = c.run("transcribe", "-m", model(c), "--memory", env=told)
+    c.equal(r.code, 0, "exit code")
+    c.check("libOpenCL" not in r.err, "auto loads libOpenCL")
+
+
 def what_the_scheduler_did(c):
     r = good(c, "noise.wav", "--device", "cpu", "--trace", "sched", quick=("--no-fallback", "--beam-size", "1"))
     c.match(r.err, r'plan of graph "encode": \d+ nodes in 1 splits on cpu', "stderr")
@@ -71,7 +83,7 @@ def weights_on_a_visit(c):
     c.match(r.err, r"linear .* cuda:0 +many rows", "the dump")
 
 
-CASES = [devices_that_are_not_there, options_without_effect, memory, what_the_scheduler_did, what_devices_have, weights_on_a_visit]
+CASES = [devices_that_are_not_there, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, weights_on_a_visit]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

@@ -37,6 +37,10 @@ void st_gpu_event_free(void *state, void *event);
     {                                                                                                                  \
         return (api).device_count();                                                                                   \
     }                                                                                                                  \
+    static bool symbol##_no_gpu(void)                                                                                  \
+    {                                                                                                                  \
+        return (api).no_gpu && (api).no_gpu();                                                                         \
+    }                                                                                                                  \
     static sotto_status symbol##_device_info(int index, sotto_device_info *out, sotto_error *err)                      \
     {                                                                                                                  \
         return st_gpu_device_info(&(api), index, out, err);                                                            \
@@ -55,6 +59,7 @@ void st_gpu_event_free(void *state, void *event);
         .name = api_name,                                                                                              \
         .kind = device_kind,                                                                                           \
         .device_count = symbol##_device_count,                                                                         \
+        .no_gpu = symbol##_no_gpu,                                                                                     \
         .device_info = symbol##_device_info,                                                                           \
         .open = symbol##_open,                                                                                         \
         .close = st_gpu_close,                                                                                         \

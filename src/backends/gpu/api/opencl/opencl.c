@@ -402,6 +402,7 @@ static void event_free(void *device, void *p)
 const st_gpu_api st_gpu_opencl = {
     .name = "opencl",
     .device_count = st_opencl_count,
+    .no_gpu = st_opencl_no_gpu,
     .device_caps = device_caps,
     .open = open_queue,
     .close = close_queue,

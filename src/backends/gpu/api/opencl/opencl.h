@@ -35,6 +35,8 @@ extern const st_gpu_api st_gpu_opencl;
 
 /* The number of devices; the list is made at the first call and stays. */
 int st_opencl_count(void);
+/* True on Linux where no file of a GPU's driver is. */
+bool st_opencl_no_gpu(void);
 st_opencl_device *st_opencl_device_at(int index, sotto_error *err);
 /* For tests, while nobody uses the device: another size, or with `real` false a subgroup played in the group's memory.
  * False when the device cannot. */

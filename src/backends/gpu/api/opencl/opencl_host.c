@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <unistd.h>
+#endif
 
 #include "backends/gpu/api/opencl/opencl.h"
 #include "base/alloc.h"
@@ -296,6 +299,22 @@ static host *the_host(void)
         st_mutex_destroy(&made->device[i].lock);
     st_free(made);
     return known;
+}
+
+/* A driver for processors, PoCL say, brings a compiler of 60 MB with it, which auto would load for nothing. */
+bool st_opencl_no_gpu(void)
+{
+#if defined(__linux__) && !defined(__ANDROID__)
+    static const char *const files[] = {"/dev/dri",     "/dev/kfd",      "/dev/nvidiactl", "/dev/nvhost-gpu",
+                                        "/dev/nvgpu",   "/dev/kgsl-3d0", "/dev/mali",      "/dev/mali0",
+                                        "/dev/galcore", "/dev/pvr_sync", "/dev/dxg",       "/dev/pvrsrvkm"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        found = found || access(files[i], F_OK) == 0;
+    return !found;
+#else
+    return false;
+#endif
 }
 
 int st_opencl_count(void)

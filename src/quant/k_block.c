@@ -37,6 +37,15 @@ void st_k_put_groups(const st_k_type *type, const uint8_t bytes[ST_K_GROUP_BYTES
     }
 }
 
+void st_k_read_scales(const uint8_t scales[12], st_k_block *out)
+{
+    for (int group = 0; group < 8; group++) {
+        uint8_t step;
+        st_k_scale(scales, group, &step, &out->offset[group]);
+        out->step[group] = (int8_t)step;
+    }
+}
+
 void st_k_values(const st_k_type *type, const st_k_block *b, float out[ST_BLOCK_K])
 {
     const float d = st_f16_to_f32(b->d), dmin = st_f16_to_f32(b->dmin);

@@ -36,6 +36,9 @@ enum { ST_K_GROUP_BYTES = 16 };
 void st_k_get_groups(const st_k_type *type, const st_k_block *b, uint8_t bytes[ST_K_GROUP_BYTES]);
 void st_k_put_groups(const st_k_type *type, const uint8_t bytes[ST_K_GROUP_BYTES], st_k_block *b);
 
+/* Steps and offsets of the eight groups of q4_k and q5_k, from their twelve bytes. */
+void st_k_read_scales(const uint8_t scales[12], st_k_block *out);
+
 void st_k_values(const st_k_type *type, const st_k_block *b, float out[ST_BLOCK_K]);
 
 /* n elements, a multiple of 256. */

@@ -11,10 +11,8 @@ static void read(const void *block, st_k_block *out)
     memcpy(&b, block, sizeof b);
     out->d = b.d;
     out->dmin = b.dmin;
+    st_k_read_scales(b.scales, out);
     for (int group = 0; group < 8; group++) {
-        uint8_t scale;
-        st_k_scale(b.scales, group, &scale, &out->offset[group]);
-        out->step[group] = (int8_t)scale;
         for (int l = 0; l < 32; l++) {
             const int low = b.qs[group / 2 * 32 + l] >> group % 2 * 4 & 15, fifth = b.qh[l] >> group & 1;
             out->codes[group * 32 + l] = (uint8_t)(low | fifth << 4);

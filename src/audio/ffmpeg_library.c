@@ -1,28 +1,22 @@
 /* ffmpeg_library.c: ffmpeg_library.h by name, from where the loader looks and from the folder seen when this was built. */
 #include "ffmpeg_library.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/library.h"
 #include "base/status.h"
 
-typedef struct function {
-    const char *name;
-    size_t field;
-} function;
-
-#define FUNCTION(name) {#name, offsetof(st_ffmpeg, name)},
-static const function avutil[] = {ST_AVUTIL_FUNCTIONS(FUNCTION)};
-static const function avcodec[] = {ST_AVCODEC_FUNCTIONS(FUNCTION)};
-static const function avformat[] = {ST_AVFORMAT_FUNCTIONS(FUNCTION)};
-static const function swresample[] = {ST_SWRESAMPLE_FUNCTIONS(FUNCTION)};
+#define FUNCTION(name) {#name, offsetof(st_ffmpeg, name), false},
+static const st_library_symbol avutil[] = {ST_AVUTIL_FUNCTIONS(FUNCTION)};
+static const st_library_symbol avcodec[] = {ST_AVCODEC_FUNCTIONS(FUNCTION)};
+static const st_library_symbol avformat[] = {ST_AVFORMAT_FUNCTIONS(FUNCTION)};
+static const st_library_symbol swresample[] = {ST_SWRESAMPLE_FUNCTIONS(FUNCTION)};
 #undef FUNCTION
 
 static const struct {
     const char *name;
     int version;
-    const function *functions;
+    const st_library_symbol *functions;
     size_t n;
 } libraries[] = {
     {"avutil", LIBAVUTIL_VERSION_MAJOR, avutil, sizeof avutil / sizeof avutil[0]},
@@ -40,14 +34,11 @@ sotto_status st_ffmpeg_load(st_ffmpeg *out, sotto_error *err)
         if (!library)
             return st_fail(err, SOTTO_E_UNSUPPORTED,
                            "reading it takes the FFmpeg library %s, which is not installed or cannot be loaded "
-                           "(Debian: apt-get install "
-                           "ffmpeg); WAV and raw PCM need none",
+                           "(Debian: apt-get install ffmpeg); WAV and raw PCM need none",
                            name);
-        for (size_t f = 0; f < libraries[l].n; f++)
-            if (!st_library_function(library, libraries[l].functions[f].name,
-                                     (char *)out + libraries[l].functions[f].field))
-                return st_fail(err, SOTTO_E_UNSUPPORTED, "the FFmpeg library %s has no function %s", name,
-                               libraries[l].functions[f].name);
+        const char *missing = st_library_functions(library, libraries[l].functions, libraries[l].n, out);
+        if (missing)
+            return st_fail(err, SOTTO_E_UNSUPPORTED, "the FFmpeg library %s has no function %s", name, missing);
     }
     return SOTTO_OK;
 }

@@ -8,11 +8,7 @@
 
 static const char *const libraries[] = {"libcuda.so.1", "nvcuda.dll", NULL};
 
-static const struct {
-    const char *name;
-    size_t field;
-    bool optional;
-} functions[] = {
+static const st_library_symbol functions[] = {
 #define FUNCTION(field, name, params) {#name, offsetof(st_cuda_driver, field), false},
     ST_CUDA_FUNCTIONS(FUNCTION)
 #undef FUNCTION
@@ -30,9 +26,8 @@ static bool load(st_cuda_driver *d)
     void *library = st_library_open(libraries);
     if (!library)
         return false;
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-        if (!st_library_function(library, functions[i].name, (char *)d + functions[i].field) && !functions[i].optional)
-            return false;
+    if (st_library_functions(library, functions, sizeof functions / sizeof functions[0], d))
+        return false;
     return d->init(0) == ST_CU_OK && d->count(&d->n_devices) == ST_CU_OK && d->n_devices > 0;
 }
 

@@ -380,7 +380,7 @@ static int run(void *args, const cli_list *inputs)
         free(path);
     }
     if (status != SOTTO_OK)
-        cli_say(NULL, "%s", err.text[0] ? err.text : sotto_status_name(status));
+        cli_say_library(NULL, "", err.text[0] ? err.text : sotto_status_name(status));
     sotto_whisper_model_free(model);
     return status == SOTTO_OK ? CLI_OK : status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }

@@ -75,8 +75,9 @@ static void add_json(cli_text *t, const sotto_device_info *d, bool first)
     cli_text_json(t, d->name, strlen(d->name));
     cli_text_printf(t, ", \"kind\": \"%s\", \"features\": ", kind_name(d->kind));
     cli_text_json(t, d->features, strlen(d->features));
-    cli_text_printf(t, ", \"memory_total\": %llu, \"memory_free\": %llu, \"api_version\": %u",
-                    (unsigned long long)d->memory_total, (unsigned long long)d->memory_free, (unsigned)d->api_version);
+    cli_text_printf(t, ", \"memory_total\": %llu, \"memory_free\": %llu, \"max_buffer\": %llu, \"api_version\": %u",
+                    (unsigned long long)d->memory_total, (unsigned long long)d->memory_free,
+                    (unsigned long long)d->max_buffer, (unsigned)d->api_version);
     add_flag(t, "asynchronous", d->asynchronous);
     add_flag(t, "events", d->events);
     add_flag(t, "unified", d->unified);
@@ -110,6 +111,9 @@ static int run(void *args, const cli_list *inputs)
                 cli_text_printf(&t, ", %.1f GB", (double)d.memory_total / 1e9);
             if (d.memory_free)
                 cli_text_printf(&t, ", %.1f GB free", (double)d.memory_free / 1e9);
+            if (d.max_buffer)
+                cli_text_printf(&t, ", buffers up to %.*f GB", d.max_buffer < 100000000 ? 3 : 1,
+                                (double)d.max_buffer / 1e9);
             cli_text_printf(&t, "%s%s%s\n", d.features[0] ? " (" : "", d.features, d.features[0] ? ")" : "");
             good = (!a->ops || add_ops(&t, i, false)) && good;
         }

@@ -392,7 +392,7 @@ static int load(job *j)
         tell_device(j);
         return CLI_OK;
     }
-    cli_say(NULL, "%s", err.text);
+    cli_say_library(NULL, "", err.text);
     return status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }
 

@@ -22,6 +22,7 @@ typedef struct sotto_device_info {
     sotto_device_kind kind;
     uint64_t memory_total; /* bytes, 0 = unknown */
     uint64_t memory_free;
+    uint64_t max_buffer;    /* bytes of the largest piece of memory; 0 = no limit of its own */
     bool wraps_host_memory; /* reads memory of the host in place */
     bool unified;           /* its memory is the host's */
     bool asynchronous;      /* works while the host goes on */

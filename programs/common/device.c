@@ -16,7 +16,7 @@ bool cli_device_known(const char *list, sotto_error *err)
         if (!known)
             return cli_fail(
                 err, SOTTO_E_ARGUMENT,
-                "device \"%.*s\": expected auto or one of cpu, cuda:0, metal:0, opencl:0, sim:0, reference; "
+                "--device \"%.*s\": expected auto or one of cpu, cuda:0, metal:0, opencl:0, sim:0, reference; "
                 "sotto devices lists those of this machine",
                 (int)(n < 60 ? n : 60), p);
         p += n;

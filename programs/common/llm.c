@@ -13,7 +13,7 @@ enum { LONGEST_CONTEXT = 4096, BLOCK = 1 << 16 };
 
 int cli_llm_failed(sotto_status status, const sotto_error *err)
 {
-    cli_say(NULL, "%s", err->text[0] ? err->text : sotto_status_name(status));
+    cli_say_library(NULL, "", err->text[0] ? err->text : sotto_status_name(status));
     return status == SOTTO_E_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }
 

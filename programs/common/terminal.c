@@ -161,6 +161,24 @@ void cli_say(cli_progress *progress, const char *fmt, ...)
     va_end(args);
 }
 
+void cli_say_library(cli_progress *progress, const char *before, const char *text)
+{
+    static const struct {
+        const char *field, *option;
+    } words[] = {
+        {"gpu_layers", "--gpu-layers"},     {"main_device", "--main-device"}, {"kv_device", "--kv-device"},
+        {"device_split", "--device-split"}, {"no_offload", "--no-offload"},   {"split row", "--split row"},
+        {"device \"", "--device \""},       {"n_threads", "--threads"},       {"compute type \"", "--compute \""}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t n = strlen(words[i].field);
+        if (strncmp(text, words[i].field, n) == 0) {
+            cli_say(progress, "%s%s%s", before, words[i].option, text + n);
+            return;
+        }
+    }
+    cli_say(progress, "%s%s", before, text);
+}
+
 static void log_write(void *user, sotto_log_level level, const char *text)
 {
     cli_log *log = user;
@@ -169,7 +187,7 @@ static void log_write(void *user, sotto_log_level level, const char *text)
     if (strncmp(log->last, text, sizeof log->last - 1) == 0)
         return;
     snprintf(log->last, sizeof log->last, "%s", text);
-    cli_say(log->progress, "%s%s", level == SOTTO_LOG_WARNING ? "warning: " : "", text);
+    cli_say_library(log->progress, level == SOTTO_LOG_WARNING ? "warning: " : "", text);
 }
 
 sotto_logger cli_logger(cli_log *log)

@@ -35,6 +35,9 @@ sotto_logger cli_logger(cli_log *log);
 /* "sotto: ..." on standard error; errors are shown also when quiet. */
 void cli_say(cli_progress *progress, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* What the library says, which names its own fields: at the beginning of the text the option stands that was given. */
+void cli_say_library(cli_progress *progress, const char *before, const char *text);
+
 /* From now on an interrupt or termination signal is noted; a second one ends the process at once. */
 void cli_signals_install(void);
 /* While yes, the first one ends the process, too, with the exit code below: for what nobody can be asked to stop and leaves

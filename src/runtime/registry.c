@@ -56,18 +56,18 @@ const st_backend_impl *st_registry_last(void)
     return backends[N_BACKENDS - 1];
 }
 
-/* Whether an id is of this backend: "cuda" and "cuda:0" are of the one named cuda. */
-static bool is_of(const st_backend_impl *impl, const char *id, size_t n_id)
+/* Whether an id is of the backend of this name: "cuda" and "cuda:0" are of the one named cuda. */
+static bool is_called(const char *name, const char *id, size_t n_id)
 {
-    const size_t n = strlen(impl->name);
-    return n <= n_id && memcmp(impl->name, id, n) == 0 && (n == n_id || id[n] == ':');
+    const size_t n = strlen(name);
+    return n <= n_id && memcmp(name, id, n) == 0 && (n == n_id || id[n] == ':');
 }
 
 bool st_registry_named(const char *id, size_t n_id, const st_backend_impl **impl, int *own)
 {
     sotto_device_info info;
     for (int b = 0; b < N_BACKENDS && n_id < sizeof info.id; b++) {
-        if (backends[b]->api_version != ST_BACKEND_API_VERSION || !is_of(backends[b], id, n_id))
+        if (backends[b]->api_version != ST_BACKEND_API_VERSION || !is_called(backends[b]->name, id, n_id))
             continue;
         const int n = backends[b]->device_count();
         for (int i = 0; i < n; i++) {
@@ -85,17 +85,28 @@ bool st_registry_named(const char *id, size_t n_id, const st_backend_impl **impl
 
 void st_registry_why_none(const char *id, size_t n_id, char *out, size_t size)
 {
+    static const struct {
+        const char *name, *note;
+    } optional[] = {{"cuda", "SOTTO_CUDA"},
+                    {"metal", "SOTTO_METAL, for macOS"},
+                    {"opencl", "SOTTO_OPENCL"},
+                    {"cpu", "SOTTO_CPU"},
+                    {"sim", "SOTTO_SIM"}};
     out[0] = 0;
+    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
+        if (is_called(optional[i].name, id, n_id))
+            snprintf(out, size, "not built in (option of CMake: %s)", optional[i].note);
     for (int b = 0; b < N_BACKENDS; b++) {
-        if (!is_of(backends[b], id, n_id))
+        if (!is_called(backends[b]->name, id, n_id))
             continue;
+        out[0] = 0;
         const size_t n = strlen(backends[b]->name);
         sotto_device_info info;
         sotto_error err = {0};
         if (backends[b]->why_none && backends[b]->device_count() == 0)
             backends[b]->why_none(out, size);
-        else if (backends[b]->kind == SOTTO_DEVICE_GPU &&
-                 backends[b]->device_info(n < n_id ? atoi(id + n + 1) : 0, &info, &err) != SOTTO_OK)
+        if (!out[0] && backends[b]->kind == SOTTO_DEVICE_GPU &&
+            backends[b]->device_info(n < n_id ? atoi(id + n + 1) : 0, &info, &err) != SOTTO_OK)
             snprintf(out, size, "%s", err.text);
     }
 }

@@ -15,19 +15,30 @@ def simulated(c):
 
 
 def devices_that_are_not_there(c):
-    refused(c, r'device "cuda:77": .*expected auto or one of .*cpu', "noise.wav", "--device", "cuda:77", code=1)
-    refused(c, r'device "gpu0": expected auto or one of .*cpu', "noise.wav", "--device", "cpu,gpu0")
-    refused(c, 'device "cpu" is named twice', "noise.wav", "--device", "cpu,cpu")
+    refused(c, r'^sotto: --device "cuda:77": .*expected auto or one of .*cpu', "noise.wav", "--device", "cuda:77", code=1)
+    refused(c, r'--device "gpu0": expected auto or one of .*cpu', "noise.wav", "--device", "cpu,gpu0")
+    refused(c, '^sotto: --device "cpu" is named twice', "noise.wav", "--device", "cpu,cpu")
     refused(c, "--no-gpu and --device exclude each other", "noise.wav", "--no-gpu", "--device", "reference")
-    refused(c, 'kv_device "cuda:0": expected one of the devices in use, cpu', "noise.wav", "--device", "cpu", "--kv-device", "cuda:0")
+    refused(c, '^sotto: --kv-device "cuda:0": expected one of the devices in use, cpu', "noise.wav", "--device", "cpu", "--kv-device", "cuda:0")
     refused(c, "--split: \"column\" is not one of: layer row", "noise.wav", "--split", "column")
+
+
+def why_there_is_no_device(c):
+    """What is missing is named: a library that was not found, or an option of the build."""
+    known = c.run("devices").out
+    told = {"cuda": r"libcuda\.so\.1 (was not found: it comes with NVIDIA's driver|has no cu|does not start|finds no device)",
+            "opencl": r"libOpenCL\.so\.1 (was not found: install the loader|finds no device)", "metal": r"no Metal on this system"}
+    for name, why in told.items():
+        if not re.search("^%s:0 " % name, known, re.M):
+            built_out = r"not built in \(option of CMake: SOTTO_%s" % name.upper()
+            refused(c, r'^sotto: --device "%s(:0)?": (%s|%s).*; expected auto or one of .*cpu' % (name, why, built_out), "noise.wav", "--device", name, code=1)
 
 
 def options_without_effect(c):
     loud = ("--no-fallback", "--beam-size", "1")
     r = good(c, "noise.wav", "--device", "cpu", "--gpu-layers", "2", "--no-offload", "--device-split", "1,2", quick=loud)
-    for name in ("gpu_layers", "no_offload", "device_split"):
-        c.match(r.err, "warning: %s has no effect" % name, "stderr")
+    for name in ("gpu-layers", "no-offload", "device-split"):
+        c.match(r.err, "warning: --%s has no effect" % name, "stderr")
     r = good(c, "noise.wav", "--no-gpu", quick=loud)
     c.check("warning" not in r.err, "warned of nothing: " + r.err)
 
@@ -67,6 +78,13 @@ def what_the_scheduler_did(c):
     c.match(text, r"before: .*: \d+ bytes, sim:0 to cpu", "the dump")
 
 
+def largest_buffer(c):
+    simulated(c)
+    text = c.run("devices").out
+    c.match(text, r"\nsim:3 .*, buffers up to 0\.001 GB", "the list")
+    c.match(c.run("devices", "--json").out, r'"id": "sim:3".*"max_buffer": 1048576,', "the list as JSON")
+
+
 def what_devices_have(c):
     text = c.run("devices", "--ops").out
     c.match(text, r"(^|\n)cpu .*\n  linear +f32 +f16 +bf16", "the table")
@@ -83,7 +101,7 @@ def weights_on_a_visit(c):
     c.match(r.err, r"linear .* cuda:0 +many rows", "the dump")
 
 
-CASES = [devices_that_are_not_there, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, weights_on_a_visit]
+CASES = [devices_that_are_not_there, why_there_is_no_device, largest_buffer, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, weights_on_a_visit]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

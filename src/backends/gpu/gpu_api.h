@@ -68,7 +68,8 @@ typedef struct st_gpu_api {
 
     /* 0 when there is no driver; never prints. The list is read once a process. */
     int (*device_count)(void);
-    bool (*no_gpu)(void); /* ? As of st_backend_impl */
+    bool (*no_gpu)(void); /* ? As of st_backend_impl, as is the next */
+    void (*why_none)(char *out, size_t size);
     sotto_status (*device_caps)(int index, st_gpu_caps *out, sotto_error *err);
     sotto_status (*open)(int index, const sotto_logger *logger, void **device, sotto_error *err);
     void (*close)(void *device);

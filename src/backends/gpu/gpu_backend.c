@@ -22,6 +22,7 @@ sotto_status st_gpu_device_info(const st_gpu_api *api, int index, sotto_device_i
     out->kind = caps.is_gpu ? SOTTO_DEVICE_GPU : SOTTO_DEVICE_SIMULATOR;
     out->memory_total = caps.memory_total;
     out->memory_free = caps.memory_free;
+    out->max_buffer = caps.max_buffer;
     out->unified = caps.unified;
     out->asynchronous = true;
     out->events = api->event_create != NULL;

@@ -41,6 +41,12 @@ void st_gpu_event_free(void *state, void *event);
     {                                                                                                                  \
         return (api).no_gpu && (api).no_gpu();                                                                         \
     }                                                                                                                  \
+    static void symbol##_why_none(char *out, size_t size)                                                              \
+    {                                                                                                                  \
+        out[0] = 0;                                                                                                    \
+        if ((api).why_none)                                                                                            \
+            (api).why_none(out, size);                                                                                 \
+    }                                                                                                                  \
     static sotto_status symbol##_device_info(int index, sotto_device_info *out, sotto_error *err)                      \
     {                                                                                                                  \
         return st_gpu_device_info(&(api), index, out, err);                                                            \
@@ -60,6 +66,7 @@ void st_gpu_event_free(void *state, void *event);
         .kind = device_kind,                                                                                           \
         .device_count = symbol##_device_count,                                                                         \
         .no_gpu = symbol##_no_gpu,                                                                                     \
+        .why_none = symbol##_why_none,                                                                                 \
         .device_info = symbol##_device_info,                                                                           \
         .open = symbol##_open,                                                                                         \
         .close = st_gpu_close,                                                                                         \

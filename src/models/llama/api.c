@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "models/common/model_error.h"
 #include "models/common/sampler_impl.h"
 #include "models/common/text_stream.h"
 #include "models/llama/model_impl.h"
@@ -47,7 +48,7 @@ sotto_status sotto_llama_model_open(const char *path, const sotto_llama_model_op
     ST_TRY(sotto_model_file_open_with(path, &how, &file, err));
     const sotto_status status = sotto_llama_model_load(file, options, out, err);
     sotto_model_file_free(file);
-    return status == SOTTO_OK ? SOTTO_OK : st_fail_context(err, status, "%s", path);
+    return st_fail_model(err, status, path);
 }
 
 void sotto_llama_model_get_info(const sotto_llama_model *model, sotto_llama_model_info *out)

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "models/common/model_error.h"
 #include "models/silero/net.h"
 #include "models/silero/spans.h"
 #include "models/silero/stream.h"
@@ -42,7 +43,7 @@ sotto_status sotto_vad_model_open(const char *path, const sotto_backend_options 
     sotto_model_file *file;
     ST_TRY(sotto_model_file_open(path, &file, err));
     const sotto_status status = open_file(file, backend, out, err);
-    return status == SOTTO_OK ? SOTTO_OK : st_fail_context(err, status, "%s", path);
+    return st_fail_model(err, status, path);
 }
 
 sotto_status sotto_vad_model_open_memory(const void *data, size_t size, const sotto_backend_options *backend,

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "models/common/model_error.h"
 #include "models/whisper/chunker.h"
 #include "models/whisper/frontend.h"
 #include "models/whisper/listener.h"
@@ -63,7 +64,7 @@ sotto_status sotto_whisper_model_open(const char *path, const sotto_whisper_mode
     sotto_model_file *file;
     ST_TRY(sotto_model_file_open(path, &file, err));
     const sotto_status status = open_file(file, options, out, err);
-    return status == SOTTO_OK ? SOTTO_OK : st_fail_context(err, status, "%s", path);
+    return st_fail_model(err, status, path);
 }
 
 sotto_status sotto_whisper_model_open_memory(const void *data, size_t size, const sotto_whisper_model_options *options,

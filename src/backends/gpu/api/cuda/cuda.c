@@ -73,6 +73,11 @@ static int cuda_count(void)
     return st_cuda_driver_get()->n_devices;
 }
 
+static void cuda_why_none(char *out, size_t size)
+{
+    snprintf(out, size, "%s", st_cuda_driver_get()->why_none);
+}
+
 static int attribute(const st_cuda_driver *d, st_cu_device device, int which)
 {
     int value = 0;
@@ -436,6 +441,7 @@ extern const st_gpu_api st_gpu_cuda;
 const st_gpu_api st_gpu_cuda = {
     .name = "cuda",
     .device_count = cuda_count,
+    .why_none = cuda_why_none,
     .device_caps = cuda_caps,
     .open = cuda_open,
     .close = cuda_close,

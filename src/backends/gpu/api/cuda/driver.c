@@ -2,11 +2,17 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/library.h"
 
-static const char *const libraries[] = {"libcuda.so.1", "nvcuda.dll", NULL};
+#ifdef _WIN32
+#define LIBRARY "nvcuda.dll"
+#else
+#define LIBRARY "libcuda.so.1"
+#endif
+static const char *const libraries[] = {LIBRARY, NULL};
 
 static const st_library_symbol functions[] = {
 #define FUNCTION(field, name, params) {#name, offsetof(st_cuda_driver, field), false},
@@ -17,18 +23,33 @@ static const st_library_symbol functions[] = {
 #undef FUNCTION
 };
 
-static const st_cuda_driver none;
+static const st_cuda_driver none = {.why_none = "there was no memory to look for the driver in"};
 static _Atomic(const st_cuda_driver *) cuda_driver;
 
-/* False: there is no driver, it lacks a function, or there is no device for it. */
-static bool load(st_cuda_driver *d)
+/* There may be no driver, it may lack a function, or have no device. */
+static void load(st_cuda_driver *d)
 {
-    void *library = st_library_open(libraries);
-    if (!library)
-        return false;
-    if (st_library_functions(library, functions, sizeof functions / sizeof functions[0], d))
-        return false;
-    return d->init(0) == ST_CU_OK && d->count(&d->n_devices) == ST_CU_OK && d->n_devices > 0;
+    char *const why = d->why_none;
+    const size_t size = sizeof d->why_none;
+    void *const library = st_library_open(libraries);
+    if (!library) {
+        snprintf(why, size, "%s was not found: it comes with NVIDIA's driver, which has to be installed", LIBRARY);
+        return;
+    }
+    const char *const missing = st_library_functions(library, functions, sizeof functions / sizeof functions[0], d);
+    if (missing) {
+        snprintf(why, size, "%s has no %s: a newer driver of NVIDIA is needed", LIBRARY, missing);
+        return;
+    }
+    const int code = d->init(0);
+    if (code != ST_CU_OK || d->count(&d->n_devices) != ST_CU_OK)
+        d->n_devices = 0;
+    if (code != ST_CU_OK) {
+        const char *name = NULL;
+        snprintf(why, size, "%s does not start: cuInit gave error %d, %s", LIBRARY, code,
+                 d->error_name(code, &name) == ST_CU_OK && name ? name : "an unknown error");
+    } else if (d->n_devices == 0)
+        snprintf(why, size, "%s finds no device", LIBRARY);
 }
 
 const st_cuda_driver *st_cuda_driver_get(void)
@@ -39,13 +60,9 @@ const st_cuda_driver *st_cuda_driver_get(void)
     st_cuda_driver *fresh = st_calloc(1, sizeof *fresh);
     if (!fresh)
         return &none; /* asked again the next time */
-    if (!load(fresh)) {
-        st_free(fresh);
-        fresh = NULL;
-    }
-    const st_cuda_driver *mine = fresh ? fresh : &none;
-    if (atomic_compare_exchange_strong(&cuda_driver, &known, mine))
-        return mine;
+    load(fresh);
+    if (atomic_compare_exchange_strong(&cuda_driver, &known, fresh))
+        return fresh;
     st_free(fresh); /* another thread was faster */
     return known;
 }

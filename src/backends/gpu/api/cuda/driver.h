@@ -121,6 +121,7 @@ typedef struct st_cuda_driver {
     ST_CUDA_OPTIONAL(FUNCTION)
 #undef FUNCTION
     int n_devices; /* 0: no driver, or one that does not start */
+    char why_none[160];
 } st_cuda_driver;
 
 /* The driver is opened once a process and stays. Never NULL. */

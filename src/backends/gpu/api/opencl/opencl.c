@@ -403,6 +403,7 @@ const st_gpu_api st_gpu_opencl = {
     .name = "opencl",
     .device_count = st_opencl_count,
     .no_gpu = st_opencl_no_gpu,
+    .why_none = st_opencl_why_none,
     .device_caps = device_caps,
     .open = open_queue,
     .close = close_queue,

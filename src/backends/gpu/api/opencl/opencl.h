@@ -37,6 +37,8 @@ extern const st_gpu_api st_gpu_opencl;
 int st_opencl_count(void);
 /* True on Linux where no file of a GPU's driver is. */
 bool st_opencl_no_gpu(void);
+/* Why the list is empty. */
+void st_opencl_why_none(char *out, size_t size);
 st_opencl_device *st_opencl_device_at(int index, sotto_error *err);
 /* For tests, while nobody uses the device: another size, or with `real` false a subgroup played in the group's memory.
  * False when the device cannot. */

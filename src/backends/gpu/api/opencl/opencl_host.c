@@ -16,6 +16,7 @@ enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64, MIN_GROUP = 256, PLAYED_SUBGROUP = 
 
 typedef struct host {
     st_opencl_functions cl;
+    bool loaded;
     int n_devices;
     st_opencl_device device[MAX_DEVICES];
 } host;
@@ -291,7 +292,8 @@ static host *the_host(void)
     host *const made = st_calloc(1, sizeof *made);
     if (!made)
         return NULL;
-    if (load_functions(&made->cl))
+    made->loaded = load_functions(&made->cl);
+    if (made->loaded)
         list_devices(made);
     if (atomic_compare_exchange_strong(&st_opencl_host, &known, made))
         return made;
@@ -321,6 +323,16 @@ int st_opencl_count(void)
 {
     const host *const h = the_host();
     return h ? h->n_devices : 0;
+}
+
+void st_opencl_why_none(char *out, size_t size)
+{
+    const host *const h = the_host();
+    const char *const slash = strrchr(library_names[0], '/'), *const library = slash ? slash + 1 : library_names[0];
+    if (!h || !h->loaded)
+        snprintf(out, size, "%s was not found: install the loader of OpenCL (ocl-icd-libopencl1 on Debian)", library);
+    else
+        snprintf(out, size, "%s finds no device that runs OpenCL 1.2: install the device's driver for OpenCL", library);
 }
 
 st_opencl_device *st_opencl_device_at(int index, sotto_error *err)

@@ -68,6 +68,16 @@ typedef struct sotto_backend_options {
     sotto_split split;
     const char *kv_device; /* id of the device where caches live; NULL = with their layers */
     bool no_offload;       /* large batches do not leave the device where their weights live */
+    /* An accelerator is tried before it is used: every operation with each type of number (as sotto_device_ops() names
+     * them) on a small case, for which its kernels may have to be compiled. Only those for which this says true; NULL: all
+     * of them. Asked by sotto_backend_open() only. Models ask for what their graphs need. */
+    bool (*needs)(void *user, const char *op, sotto_dtype dtype);
+    void *needs_user;
+    /* Asked from the calling thread while devices are tried, and between kernels that are compiled, also when plans are
+     * made later on this backend and those opened like it; while a model is loaded, between its weights, too. True ends the
+     * call with SOTTO_E_ABORTED. */
+    bool (*abort)(void *user);
+    void *abort_user;
 } sotto_backend_options;
 
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_open(const sotto_backend_options *options, sotto_backend **out,
@@ -90,7 +100,10 @@ SOTTO_API int sotto_backend_cache_device(const sotto_backend *backend, int layer
 SOTTO_API int sotto_backend_main_device(const sotto_backend *backend);
 /* True when the device was left to the library, which may then go on with fewer layers on it. */
 SOTTO_API bool sotto_backend_is_auto(const sotto_backend *backend);
-/* Another number of layers on accelerators, as in the options; before anything is declared. */
+/* What the options' abort says now; false without one. */
+SOTTO_API bool sotto_backend_aborted(const sotto_backend *backend);
+/* Another number of layers on accelerators, as in the options; before anything is declared. Negative: large batches do not
+ * go there either. */
 SOTTO_API void sotto_backend_set_layers(sotto_backend *backend, int gpu_layers);
 /* Another device for caches, -1 = with their layers; before anything is declared. */
 SOTTO_API void sotto_backend_set_cache_device(sotto_backend *backend, int device);

@@ -182,7 +182,7 @@ void cli_say_library(cli_progress *progress, const char *before, const char *tex
 static void log_write(void *user, sotto_log_level level, const char *text)
 {
     cli_log *log = user;
-    if (log->quiet || (level < SOTTO_LOG_WARNING && !log->debug))
+    if (log->quiet || (level < SOTTO_LOG_INFO && !log->debug))
         return;
     if (strncmp(log->last, text, sizeof log->last - 1) == 0)
         return;

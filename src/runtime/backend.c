@@ -69,12 +69,12 @@ static sotto_status open_runner(st_runner *r, const st_device_pick *pick, const 
     r->impl = pick->impl;
     if (!is_accelerator_kind(pick->impl->kind))
         return SOTTO_OK;
-    const sotto_status status = pick->impl->self_test ? pick->impl->self_test(r->state, err) : st_self_test(r, err);
+    const sotto_status status = pick->impl->self_test ? pick->impl->self_test(r->state, err) : st_self_test(r, o, err);
     if (status == SOTTO_OK)
         return SOTTO_OK;
     r->impl->close(r->state);
     r->impl = NULL;
-    return st_fail_context(err, status, "%s", info.id);
+    return status == SOTTO_E_ABORTED ? status : st_fail_context(err, status, "%s", info.id);
 }
 
 static void describe(sotto_backend *b)
@@ -98,6 +98,8 @@ static sotto_backend *new_backend(int n, const sotto_backend_options *o)
         return NULL;
     }
     b->logger = o->logger;
+    b->abort = o->abort;
+    b->abort_user = o->abort_user;
     b->n_threads = o->n_threads;
     b->kv = b->host = -1;
     snprintf(b->cpu_level, sizeof b->cpu_level, "%s", o->cpu_level ? o->cpu_level : "auto");
@@ -178,7 +180,9 @@ sotto_status sotto_backend_open_like(const sotto_backend *base, int n_threads, c
     ST_TRY(check_threads(n_threads, err));
     const sotto_backend_options o = {.n_threads = n_threads ? n_threads : base->n_threads,
                                      .cpu_level = cpu_level ? cpu_level : base->cpu_level,
-                                     .logger = base->logger};
+                                     .logger = base->logger,
+                                     .abort = base->abort,
+                                     .abort_user = base->abort_user};
     sotto_backend *b = new_backend(base->n_device, &o);
     if (!b)
         return st_fail_memory(err, sizeof *b, "a backend");
@@ -231,6 +235,11 @@ void sotto_backend_free(sotto_backend *backend)
 }
 
 /* ---- asking ---- */
+
+bool sotto_backend_aborted(const sotto_backend *backend)
+{
+    return backend && backend->abort && backend->abort(backend->abort_user);
+}
 
 const char *sotto_backend_description(const sotto_backend *backend)
 {

@@ -52,7 +52,7 @@ typedef struct st_backend_impl {
     bool (*no_gpu)(void);
     void (*why_none)(char *out, size_t size); /* ? = unknown. Why there are no devices, "libcuda.so.1 is not there" */
     sotto_status (*device_info)(int index, sotto_device_info *out, sotto_error *err);
-    /* One device; of the options only n_threads, cpu_level and logger are for the backend. */
+    /* One device; of the options only n_threads, cpu_level, logger and abort are for the backend. */
     sotto_status (*open)(int index, const sotto_backend_options *options, void **state, sotto_error *err);
     /* ? = open the same index. Another queue on the device of `base`, which outlives it and may be in use by another
      * thread: buffers of either are read by both. */

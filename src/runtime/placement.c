@@ -111,8 +111,8 @@ sotto_status st_backend_open_auto(const sotto_backend_options *options, sotto_ba
         sotto_error why = {0};
         status = st_backend_open_picks(picks, 2, options, out, &why);
         if (status == SOTTO_OK)
-            st_log(&options->logger, SOTTO_LOG_INFO, "device %s is used", (*out)->device[0].id);
-        else if (status == SOTTO_E_ARGUMENT) { /* the options, not the device */
+            st_log(&options->logger, SOTTO_LOG_DEBUG, "device %s is used", (*out)->device[0].id);
+        else if (status == SOTTO_E_ARGUMENT || status == SOTTO_E_ABORTED) { /* the options, not the device */
             st_free(list);
             return st_fail(err, status, "%s", why.text);
         } else
@@ -273,8 +273,10 @@ void sotto_backend_set_layers(sotto_backend *b, int gpu_layers)
     if (!b)
         return;
     b->gpu_layers = gpu_layers;
-    if (gpu_layers < 0)
+    if (gpu_layers < 0) {
         b->main = b->n_device - 1;
+        b->no_offload = true;
+    }
 }
 
 void sotto_backend_set_cache_device(sotto_backend *b, int device)

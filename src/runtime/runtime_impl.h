@@ -25,6 +25,8 @@ struct sotto_backend {
     int n_threads;
     char cpu_level[16];
     sotto_logger logger;
+    bool (*abort)(void *user); /* as in the options */
+    void *abort_user;
     char description[192];
 };
 

@@ -197,30 +197,39 @@ static sotto_dtype result_type(st_op_case c)
     return c.op == ST_OP_ARGMAX ? SOTTO_I32 : c.op == ST_OP_COPY || c.op == ST_OP_SET_ROWS ? c.dtype : SOTTO_F32;
 }
 
-static sotto_status test_all(sotto_backend *device, sotto_backend *reference, float *scratch, sotto_error *err)
+static sotto_status test_all(sotto_backend *device, sotto_backend *reference, const sotto_backend_options *o,
+                             float *scratch, sotto_error *err)
 {
     char *got = (char *)(scratch + 2 * MOST), *want = (char *)(scratch + 3 * MOST);
     for (int i = 0; i < st_op_case_count(); i++) {
         const st_op_case c = st_op_case_get(i);
         bool has;
         size_t n, n_want;
+        if (o->needs && !o->needs(o->needs_user, st_op_name(c.op), c.dtype))
+            continue;
+        if (o->abort && o->abort(o->abort_user))
+            return st_fail(err, SOTTO_E_ABORTED, "stopped by the caller");
         ST_TRY(ask(device->device[0].impl, i, &has, err));
         if (!has)
             continue;
         const sotto_status status = try_case(device, i, got, &n, err);
         if (status == SOTTO_E_UNSUPPORTED)
             continue; /* not this device of the backend's */
+        if (status == SOTTO_E_ABORTED)
+            return status;
         if (status != SOTTO_OK)
             return st_fail_context(err, status, "self-test: %s with %s", st_op_name(c.op), sotto_dtype_name(c.dtype));
         ST_TRY(try_case(reference, i, want, &n_want, err));
         if (n != n_want || !close_enough(got, want, n, result_type(c), scratch))
             return st_fail(err, SOTTO_E_DEVICE, "self-test: %s with %s gives wrong numbers", st_op_name(c.op),
                            sotto_dtype_name(c.dtype));
+        st_log(&o->logger, SOTTO_LOG_DEBUG, "%s: tried %s with %s", device->device[0].id, st_op_name(c.op),
+               sotto_dtype_name(c.dtype));
     }
     return SOTTO_OK;
 }
 
-sotto_status st_self_test(const st_runner *r, sotto_error *err)
+sotto_status st_self_test(const st_runner *r, const sotto_backend_options *options, sotto_error *err)
 {
     st_runner runners[2] = {*r};
     sotto_backend device = {.device = runners, .n_device = 1, .kv = -1, .host = -1};
@@ -234,7 +243,7 @@ sotto_status st_self_test(const st_runner *r, sotto_error *err)
         return st_fail_memory(err, 4 * MOST * sizeof *scratch, "the self-test");
     sotto_status status = sotto_backend_open(&o, &reference, err);
     if (status == SOTTO_OK)
-        status = test_all(&device, reference, scratch, err);
+        status = test_all(&device, reference, options, scratch, err);
     if (status == SOTTO_OK && runners[1].impl)
         status = st_fail(err, SOTTO_E_INTERNAL, "the self-test ran elsewhere");
     sotto_backend_free(reference);

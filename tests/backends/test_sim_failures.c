@@ -20,11 +20,16 @@ static struct {
     sotto_status with;
     int64_t held; /* bytes of all devices */
     char failed[32];
+    int asks, stop_at; /* of the abort function; 0: never */
+    int work;          /* kernels made ready or launched since it said yes */
+    int tried, n_bf16; /* operations of the self-test */
 } sim;
 
 static sotto_status count_call(int device, const char *name, size_t bytes)
 {
     (void)device;
+    sim.work +=
+        sim.stop_at > 0 && sim.asks >= sim.stop_at && (strcmp(name, "ready") == 0 || strcmp(name, "launch") == 0);
     if (++sim.calls == sim.fail_at) {
         snprintf(sim.failed, sizeof sim.failed, "%s", name);
         return sim.with;
@@ -275,6 +280,94 @@ static void while_opening(void **state)
     fail_while_opening("sim:1", 211);
 }
 
+static bool stop(void *user)
+{
+    (void)user;
+    return ++sim.asks >= sim.stop_at && sim.stop_at > 0;
+}
+
+static void count_tried(void *user, sotto_log_level level, const char *text)
+{
+    (void)user, (void)level;
+    sim.tried += strstr(text, ": tried ") != NULL;
+    sim.n_bf16 += strstr(text, " with bf16") != NULL;
+}
+
+static bool only_bf16_products(void *user, const char *op, sotto_dtype dtype)
+{
+    (void)user;
+    return strcmp(op, "linear") == 0 && dtype == SOTTO_BF16;
+}
+
+static void stopped_between_kernels(void **state)
+{
+    (void)state;
+    const sotto_backend_options o = {.device = "sim:1", .n_threads = 1, .abort = stop};
+    sotto_error err = {0};
+    sotto_backend *b;
+    memset(&sim, 0, sizeof sim);
+    assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_OK);
+    const int n = sim.asks;
+    assert_true(n > 100);
+    sotto_backend_free(b);
+    for (int i = 1; i <= n; i += i < 8 ? 1 : 13) {
+        err = (sotto_error){0};
+        sim.asks = sim.work = 0;
+        sim.stop_at = i;
+        assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_E_ABORTED);
+        assert_null(b);
+        assert_string_equal(err.text, "stopped by the caller");
+        assert_int_equal(sim.work, 0);
+        assert_int_equal(sim.held, 0);
+    }
+}
+
+/* Kernels are also compiled when a plan is made, here on a backend that was opened like the first. */
+static void stopped_while_a_plan_is_made(void **state)
+{
+    (void)state;
+    const sotto_backend_options o = {.device = "sim:1", .n_threads = 1, .abort = stop, .needs = only_bf16_products};
+    sotto_error err = {0};
+    sotto_backend *first, *b;
+    float y[WIDTH * ROWS];
+    memset(&sim, 0, sizeof sim);
+    assert_int_equal(sotto_backend_open(&o, &first, &err), SOTTO_OK);
+    assert_int_equal(sotto_backend_open_like(first, 0, NULL, &b, &err), SOTTO_OK);
+    assert_false(sotto_backend_aborted(b));
+    sim.stop_at = sim.asks + 2;
+    assert_int_equal(everything(b, y, &err), SOTTO_E_ABORTED);
+    assert_int_equal(sim.work, 0);
+    assert_true(sotto_backend_aborted(b));
+    sim.stop_at = 0;
+    assert_int_equal(everything(b, y, &err), SOTTO_OK);
+    sotto_backend_free(b);
+    sotto_backend_free(first);
+    assert_int_equal(sim.held, 0);
+}
+
+static void tried_with_what_is_needed(void **state)
+{
+    (void)state;
+    sotto_backend_options o = {.device = "sim:1", .n_threads = 1, .logger.write = count_tried};
+    sotto_error err = {0};
+    sotto_backend *b;
+    memset(&sim, 0, sizeof sim);
+    assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_OK);
+    sotto_backend_free(b);
+    assert_true(sim.tried > 60 && sim.n_bf16 > 4); /* without needs: everything */
+    sim.fail_at = sim.calls - 3; /* of the last operation */
+    sim.with = SOTTO_E_DEVICE;
+    sim.calls = 0;
+    assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_E_DEVICE);
+    assert_non_null(strstr(err.text, "sim:1: self-test: im2col with f32: "));
+    memset(&sim, 0, sizeof sim);
+    o.needs = only_bf16_products;
+    assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_OK);
+    sotto_backend_free(b);
+    assert_int_equal(sim.tried, 1);
+    assert_int_equal(sim.n_bf16, 1);
+}
+
 static void on_two_devices(void **state)
 {
     (void)state;
@@ -283,7 +376,11 @@ static void on_two_devices(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(on_one_device), cmocka_unit_test(on_two_devices),
-                                       cmocka_unit_test(while_opening)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(on_one_device),
+                                       cmocka_unit_test(on_two_devices),
+                                       cmocka_unit_test(while_opening),
+                                       cmocka_unit_test(stopped_between_kernels),
+                                       cmocka_unit_test(stopped_while_a_plan_is_made),
+                                       cmocka_unit_test(tried_with_what_is_needed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

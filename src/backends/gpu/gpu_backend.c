@@ -42,8 +42,11 @@ sotto_status st_gpu_open(const st_gpu_api *api, const st_backend_impl *impl, int
     if (!gpu)
         return st_fail_memory(err, sizeof *gpu, "a GPU backend");
     gpu->api = api;
-    if (options)
+    if (options) {
         gpu->logger = options->logger;
+        gpu->abort = options->abort;
+        gpu->abort_user = options->abort_user;
+    }
     gpu->scratch.impl = impl;
     gpu->scratch.usage = ST_BUFFER_COMPUTE;
     sotto_status status = api->device_caps(index, &gpu->caps, err);

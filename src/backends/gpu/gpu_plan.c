@@ -153,6 +153,8 @@ sotto_status st_gpu_emit(st_gpu_builder *b, st_gpu_kernel kernel, uint32_t x, ui
     l->n_args = n_args;
     memcpy(l->arg, args, (size_t)n_args * sizeof *args);
     l->node = b->node;
+    if (b->gpu->abort && b->gpu->abort(b->gpu->abort_user)) /* it may have to be compiled */
+        return st_fail(err, SOTTO_E_ABORTED, "stopped by the caller");
     return b->gpu->api->ready(b->gpu->device, kernel, err);
 }
 

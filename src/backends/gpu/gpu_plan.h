@@ -11,6 +11,8 @@ typedef struct st_gpu {
     void *device;
     st_gpu_caps caps;
     sotto_logger logger;
+    bool (*abort)(void *user); /* NULL, or asked before a kernel is made ready */
+    void *abort_user;
     st_buffer scratch;  /* of all plans; grows to the largest that has run */
     uint64_t n_scratch; /* times it was exchanged */
 } st_gpu;

@@ -148,6 +148,11 @@ static void i8_rows_to_q8_0(const sotto_model_tensor *t, int64_t row, int64_t n_
     }
 }
 
+static sotto_status go_on(const st_weights *l, sotto_error *err)
+{
+    return sotto_backend_aborted(l->backend) ? st_fail(err, SOTTO_E_ABORTED, "stopped by the caller") : SOTTO_OK;
+}
+
 /* Straight from the mapped file, whose pages are let go piece by piece: a large embedding is never there twice. */
 static sotto_status upload_as_it_is(st_weights *l, const sotto_model_tensor *t, sotto_tensor *to, int64_t row0,
                                     int64_t n_rows, sotto_error *err)
@@ -159,6 +164,7 @@ static sotto_status upload_as_it_is(st_weights *l, const sotto_model_tensor *t, 
     for (int64_t r = 0; r < n_rows; r += step) {
         const int64_t n = n_rows - r < step ? n_rows - r : step;
         const uint8_t *data = (const uint8_t *)t->data + (size_t)r * row_bytes;
+        ST_TRY(go_on(l, err));
         ST_TRY(sotto_store_upload(l->store, to, row0 + r, n, t->dtype, data, err));
         done.bytes = (size_t)(r + n) * row_bytes;
         sotto_model_tensor_release(l->file, &done);
@@ -171,6 +177,7 @@ static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i,
                                        int64_t scratch_floats, sotto_error *err)
 {
     sotto_model_tensor t;
+    ST_TRY(go_on(l, err));
     ST_TRY(st_weight_find(l, w, i, &t, err));
     sotto_tensor *to = *w->out;
     const bool as_it_is =

@@ -30,6 +30,7 @@ typedef struct st_weight {
 typedef struct st_weights {
     const sotto_model_file *file;
     sotto_store *store;
+    const sotto_backend *backend; /* of the store: asked whether to stop */
     st_weight *list;
     int64_t count, cap;
     int device;     /* of the weights that are listed next */
@@ -57,7 +58,7 @@ sotto_status st_weight_shape(const st_weights *l, const st_weight *w, sotto_dtyp
 sotto_status st_weight_declare(st_weights *l, const st_weight *w, sotto_error *err);
 /* Floats of scratch that uploading the list needs. */
 int64_t st_weights_scratch(const st_weights *l);
-/* The pages of the file that have been read are released. */
+/* The pages of the file that have been read are released. SOTTO_E_ABORTED when the backend is asked to stop. */
 sotto_status st_weight_upload(st_weights *l, const st_weight *w, float *scratch, int64_t scratch_floats,
                               sotto_error *err);
 

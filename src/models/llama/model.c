@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "models/common/needs.h"
 #include "models/llama/model_impl.h"
 #include "sotto/quant.h"
 
@@ -313,6 +314,7 @@ static sotto_status load_weights(void *user, sotto_error *err)
     ST_TRY(list_weights(l, err));
     ST_TRY(sotto_store_create(m->backend, SOTTO_USAGE_WEIGHTS, &m->store, err));
     list->store = m->store;
+    list->backend = m->backend;
     declare_ropes(l);
     for (int64_t i = 0; i < list->count; i++)
         ST_TRY(declare(l, &list->list[i], err));
@@ -426,12 +428,29 @@ static void read_tokens_aside(void *arg)
     l->tokens_status = read_tokens(l, &l->tokens_error);
 }
 
+static sotto_status open_backend(loader *l, sotto_error *err)
+{
+    static const char *const ops[] = {"linear",   "rms_norm", "cache_attention", "rope", "glu", "add", "get_rows",
+                                      "set_rows", "copy",     "scale",           "tanh", NULL};
+    const char *compute = l->options->compute;
+    st_needs needs = {ops, st_needs_types(l->file)};
+    sotto_backend_options o = l->options->backend;
+    const bool on_cpu = o.gpu_layers < 0 || o.main_device; /* where the choice may fall on int8 */
+    if (compute && strcmp(compute, "auto") != 0 ? strcmp(compute, "int8") == 0 : on_cpu)
+        needs.types |= ST_NEEDS_TYPE(SOTTO_BF16);
+    if (!o.needs) {
+        o.needs = st_needs_op;
+        o.needs_user = &needs;
+    }
+    return sotto_backend_open(&o, &l->m->backend, err);
+}
+
 static sotto_status load_network(loader *l, sotto_error *err)
 {
     sotto_llama_model *m = l->m;
     const sotto_llama_model_options *o = l->options;
     m->measure_only = o->measure_only;
-    ST_TRY(sotto_backend_open(&o->backend, &m->backend, err));
+    ST_TRY(open_backend(l, err));
     ST_TRY(choose_compute(m, o->compute, err));
     m->layer = st_calloc((size_t)m->h.n_layer, sizeof *m->layer);
     if (!m->layer)

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "formats/mel_filters.h"
+#include "models/common/needs.h"
 #include "models/common/weights.h"
 #include "models/whisper/model_impl.h"
 #include "sotto/quant.h"
@@ -240,6 +241,7 @@ static sotto_status load_weights(void *user, sotto_error *err)
     ST_TRY(list_weights(l, err));
     ST_TRY(sotto_store_create(m->backend, SOTTO_USAGE_WEIGHTS, &m->store, err));
     list->store = m->store;
+    list->backend = m->backend;
     declare_front_end(m);
     for (int64_t i = 0; i < list->count; i++)
         ST_TRY(declare(l, &list->list[i], err));
@@ -290,6 +292,24 @@ static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sot
     return st_fail(err, SOTTO_E_ARGUMENT, "compute type \"%s\" is unknown, expected auto, f32, f16, bf16 or int8", name);
 }
 
+static sotto_status open_backend(loader *l, sotto_error *err)
+{
+    static const char *const ops[] = {"linear",   "conv_1d",  "layer_norm", "attention", "cache_attention", "add",
+                                      "get_rows", "set_rows", "copy",       "power",     "log10",           NULL};
+    const char *compute = l->options->compute;
+    st_needs needs = {ops, st_needs_types(l->file)};
+    sotto_backend_options o = l->options->backend;
+    if (compute && (strcmp(compute, "bf16") == 0 || strcmp(compute, "int8") == 0))
+        needs.types |= ST_NEEDS_TYPE(SOTTO_BF16) | ST_NEEDS_TYPE(SOTTO_I8);
+    else if (needs.types & ST_NEEDS_TYPE(SOTTO_I8)) /* what the file's integers become */
+        needs.types = (needs.types & ~ST_NEEDS_TYPE(SOTTO_I8)) | ST_NEEDS_TYPE(SOTTO_Q8_0);
+    if (!o.needs) {
+        o.needs = st_needs_op;
+        o.needs_user = &needs;
+    }
+    return sotto_backend_open(&o, &l->m->backend, err);
+}
+
 static sotto_status load(loader *l, sotto_error *err)
 {
     sotto_whisper_model *m = l->m;
@@ -299,7 +319,7 @@ static sotto_status load(loader *l, sotto_error *err)
     ST_TRY(st_vocab_create(l->file, m->h.n_vocab, &m->vocab, err));
     m->measure_only = options->measure_only;
     m->logger = options->backend.logger;
-    ST_TRY(sotto_backend_open(&options->backend, &m->backend, err));
+    ST_TRY(open_backend(l, err));
     ST_TRY(choose_compute(m, options->compute, err));
     m->encoder = st_calloc((size_t)m->h.n_audio_layer, sizeof *m->encoder);
     m->decoder = st_calloc((size_t)m->h.n_text_layer, sizeof *m->decoder);

@@ -28,6 +28,7 @@ typedef struct st_opencl_device {
     bool real_subgroups; /* the device's own; false once a kernel turned out to have others than asked for */
     cl_context context;
     cl_program program[ST_GPU_KERNEL_COUNT]; /* at the first kernel of its module */
+    bool said;                               /* that kernels are compiled */
     int cache_hits, builds;                  /* programs from the disk cache and from the source, for tests */
 } st_opencl_device;
 

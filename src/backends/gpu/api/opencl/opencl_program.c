@@ -149,7 +149,13 @@ static sotto_status build(st_opencl_device *d, const char *module, const sotto_l
     const bool hit = *out != NULL;
     if (hit) {
         d->cache_hits++;
-    } else if ((status = from_source(d, module, options, source, out, err)) == SOTTO_OK) {
+    } else {
+        if (!d->said) /* the only sign of life for what may be a minute */
+            st_log(logger, SOTTO_LOG_INFO, "%s: compiling kernels for %s, once", d->caps.id, d->caps.name);
+        d->said = true;
+        status = from_source(d, module, options, source, out, err);
+    }
+    if (status == SOTTO_OK && !hit) {
         d->builds++;
         keep_binary(d, *out, &key, logger);
     }

@@ -7,12 +7,14 @@
 #include <string.h>
 
 typedef struct devices_args {
-    bool json, ops;
+    bool json, ops, trial;
 } devices_args;
 
 static const cli_option options[] = {
     {"ops", NULL, CLI_FLAG, offsetof(devices_args, ops), NULL, NULL, 0, 0, NULL,
      "operations and types of number that each device has; what it lacks is computed elsewhere"},
+    {"try", NULL, CLI_FLAG, offsetof(devices_args, trial), NULL, NULL, 0, 0, NULL,
+     "try each accelerator with every operation and type of number that it has; the first time kernels are compiled"},
     {"json", NULL, CLI_FLAG, offsetof(devices_args, json), NULL, NULL, 0, 0, NULL, "as JSON"},
     {0}};
 
@@ -62,6 +64,33 @@ static bool add_ops(cli_text *out, int device, bool json)
     return true;
 }
 
+static bool interrupted(void *user)
+{
+    (void)user;
+    return cli_interrupted();
+}
+
+/* Opening tries all that there is. False: the device does not work. */
+static bool try_device(cli_text *out, const sotto_device_info *d, bool json)
+{
+    cli_log log = {0};
+    sotto_error err = {0};
+    sotto_backend *backend = NULL;
+    const sotto_backend_options o = {.device = d->id, .logger = cli_logger(&log), .abort = interrupted};
+    if (d->kind != SOTTO_DEVICE_GPU && d->kind != SOTTO_DEVICE_SIMULATOR)
+        return true;
+    const bool works = sotto_backend_open(&o, &backend, &err) == SOTTO_OK;
+    sotto_backend_free(backend);
+    if (json && works)
+        cli_text_puts(out, ", \"works\": true");
+    else if (json) {
+        cli_text_puts(out, ", \"works\": false, \"failure\": ");
+        cli_text_json(out, err.text, strlen(err.text));
+    } else
+        cli_text_printf(out, "  %s\n", works ? "works" : err.text);
+    return works;
+}
+
 static void add_flag(cli_text *t, const char *name, bool value)
 {
     cli_text_printf(t, ", \"%s\": %s", name, value ? "true" : "false");
@@ -90,10 +119,11 @@ static int run(void *args, const cli_list *inputs)
     const devices_args *a = args;
     (void)inputs;
     cli_text t = {0};
+    cli_signals_install();
     if (a->json)
         cli_text_puts(&t, "[");
     bool good = true;
-    for (int i = 0; i < sotto_device_count(); i++) { /* one that fails hides no other */
+    for (int i = 0; i < sotto_device_count() && !cli_interrupted(); i++) { /* one that fails hides no other */
         sotto_device_info d;
         sotto_error err;
         if (sotto_device_get(i, &d, &err) != SOTTO_OK) {
@@ -103,6 +133,7 @@ static int run(void *args, const cli_list *inputs)
         }
         if (a->json) {
             add_json(&t, &d, i == 0);
+            good = (!a->trial || try_device(&t, &d, true)) && good;
             good = (!a->ops || add_ops(&t, i, true)) && good;
             cli_text_puts(&t, "}");
         } else {
@@ -115,6 +146,7 @@ static int run(void *args, const cli_list *inputs)
                 cli_text_printf(&t, ", buffers up to %.*f GB", d.max_buffer < 100000000 ? 3 : 1,
                                 (double)d.max_buffer / 1e9);
             cli_text_printf(&t, "%s%s%s\n", d.features[0] ? " (" : "", d.features, d.features[0] ? ")" : "");
+            good = (!a->trial || try_device(&t, &d, false)) && good;
             good = (!a->ops || add_ops(&t, i, false)) && good;
         }
     }
@@ -123,7 +155,7 @@ static int run(void *args, const cli_list *inputs)
     if (t.data)
         fputs(t.data, stdout);
     cli_text_free(&t);
-    return good ? CLI_OK : CLI_FAILED;
+    return cli_interrupted() ? cli_interrupted_exit() : good ? CLI_OK : CLI_FAILED;
 }
 
 const cli_command cmd_devices = {.name = "devices",
@@ -133,4 +165,5 @@ const cli_command cmd_devices = {.name = "devices",
                                  .args_size = sizeof(devices_args),
                                  .run = run,
                                  .examples = "sotto devices\tids for --device\n"
-                                             "sotto devices --ops\twhat each of them computes by itself\n"};
+                                             "sotto devices --ops\twhat each of them computes by itself\n"
+                                             "sotto devices --try\twhether it does\n"};

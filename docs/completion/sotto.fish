@@ -284,6 +284,7 @@ complete -c sotto -n '__fish_seen_subcommand_from get' -l force -d 'fetch also w
 complete -c sotto -n '__fish_seen_subcommand_from get' -l quiet -d 'nothing on stderr but errors'
 complete -c sotto -n __fish_use_subcommand -f -a devices -d 'list what can compute'
 complete -c sotto -n '__fish_seen_subcommand_from devices' -l ops -d 'operations and types of number that each device has; what it lacks is computed elsewhere'
+complete -c sotto -n '__fish_seen_subcommand_from devices' -l try -d 'try each accelerator with every operation and type of number that it has; the first time kernels are compiled'
 complete -c sotto -n '__fish_seen_subcommand_from devices' -l json -d 'as JSON'
 complete -c sotto -n __fish_use_subcommand -f -a bench -d 'measure a model on this machine'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l model -r -d 'model: a name in ./models or the cache, or a path'

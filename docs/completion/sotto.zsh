@@ -342,6 +342,7 @@ _sotto()
     devices)
         _arguments \
             '--ops[operations and types of number that each device has; what it lacks is computed elsewhere]' \
+            '--try[try each accelerator with every operation and type of number that it has; the first time kernels are compiled]' \
             '--json[as JSON]' \
             '--help[explain the options]' '*:file:_files'
         ;;

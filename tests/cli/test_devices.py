@@ -90,6 +90,16 @@ def what_devices_have(c):
     c.match(text, r"(^|\n)cpu .*\n  linear +f32 +f16 +bf16", "the table")
 
 
+def every_device_tried(c):
+    simulated(c)
+    r = c.run("devices", "--try", env={"OCL_ICD_VENDORS": "/nowhere"})
+    c.equal(r.code, 0, "exit code")
+    c.match(r.out, r"\nsim:0 .*\n  works\nsim:1 .*\n  works\n", "the list")
+    c.check("works" not in r.out.split("sim:0")[0].split("\ncpu")[-1], "the CPU is not tried: " + r.out)
+    text = c.run("devices", "--try", "--json", env={"OCL_ICD_VENDORS": "/nowhere"}).out
+    c.match(text, r'"id": "sim:2".*"works": true}', "the list as JSON")
+
+
 def weights_on_a_visit(c):
     """Products with weights at home on the CPU, in splits of their own on the stand-in for a GPU with matrix units."""
     folder = os.path.join(os.path.dirname(c.sotto), "cuda_mock")
@@ -101,7 +111,7 @@ def weights_on_a_visit(c):
     c.match(r.err, r"linear .* cuda:0 +many rows", "the dump")
 
 
-CASES = [devices_that_are_not_there, why_there_is_no_device, largest_buffer, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, weights_on_a_visit]
+CASES = [devices_that_are_not_there, why_there_is_no_device, largest_buffer, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, every_device_tried, weights_on_a_visit]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

@@ -23,9 +23,10 @@ typedef struct product_case {
     int64_t m, n, k;
 } product_case;
 
-static const product_case cases[] = {{1, 32, 64},   {2, 33, 65},   {3, 1, 1},     {5, 70, 544},  {8, 31, 33},
-                                     {12, 64, 512}, {13, 40, 100}, {16, 32, 128}, {17, 33, 100}, {31, 65, 63},
-                                     {33, 34, 96},  {61, 32, 200}, {129, 35, 72}, {260, 64, 64}};
+static const product_case cases[] = {{1, 32, 64},   {2, 33, 65},   {3, 1, 1},      {5, 70, 544},
+                                     {8, 31, 33},   {12, 64, 512}, {13, 40, 100},  {16, 32, 128},
+                                     {17, 33, 100}, {31, 65, 63},  {33, 34, 96},   {61, 32, 200},
+                                     {129, 35, 72}, {260, 64, 64}, {75, 70, 1500}, {128, 40, 700}};
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 /* Rows of all sorts: mixed, positive, negative, constant, zero, tiny and large ranges. */
@@ -169,6 +170,51 @@ static void check_bf16(const st_cpu_kernels *k, const product_case *c)
     guard_free_all();
 }
 
+/* Activations: of what comes out without them. */
+static void check_activations(const st_cpu_kernels *k, const product_case *c)
+{
+    static const sotto_activation acts[] = {SOTTO_ACT_GELU, SOTTO_ACT_RELU, SOTTO_ACT_SILU};
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const st_cpu_wtype type = bf16 ? ST_CPU_W_BF16 : ST_CPU_W_I8;
+        const size_t row_bytes = st_cpu_row_bytes(type, c->k);
+        uint8_t *packed = guard_alloc(st_cpu_packed_bytes(type, c->n, c->k)), *row = malloc(row_bytes);
+        for (int64_t j = 0; j < c->n; j++) {
+            for (int64_t i = 0; i < c->k; i++) {
+                const float w = test_random() * 0.25f;
+                if (bf16)
+                    memcpy(row + 2 * i, &(uint16_t){st_f32_to_bf16(w)}, 2);
+                else
+                    row[4 + i] = (uint8_t)(int8_t)(w * 127);
+            }
+            if (!bf16)
+                memcpy(row, &(float){0.01f}, 4);
+            st_cpu_pack_rows(type, c->k, row, j, 1, packed);
+        }
+        free(row);
+        const float *x = guard_floats((size_t)(c->m * c->k)), *residual = guard_floats((size_t)(c->m * c->n));
+        float *plain = guard_floats((size_t)(c->m * c->n)), *y = guard_floats((size_t)(c->m * c->n));
+        const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
+        const st_cpu_right right = {type, c->n, c->k, packed, bf16 != 0, false, false};
+        st_cpu_epilogue e = {.out = plain, .out_stride = (ptrdiff_t)c->n};
+        run_product(k, &left, &right, &e, c->m);
+        for (size_t a = 0; a < sizeof acts / sizeof acts[0]; a++) {
+            e = (st_cpu_epilogue){y, (ptrdiff_t)c->n, NULL, residual, (ptrdiff_t)c->n, acts[a]};
+            run_product(k, &left, &right, &e, c->m);
+            for (int64_t i = 0; i < c->m * c->n; i++) {
+                const double v = plain[i], r = residual[i];
+                const double want = r + (acts[a] == SOTTO_ACT_GELU   ? v / 2 * (1 + erf(v * sqrt(0.5)))
+                                         : acts[a] == SOTTO_ACT_RELU ? fmax(v, 0)
+                                                                     : v / (1 + exp(-v)));
+                if (!(fabs(y[i] - want) <= 3e-6 + 1e-6 * fabs(v) + EPS * fabs(want)))
+                    fail_msg("%s %s activation %d at %lld: %.9g becomes %.9g, expected %.9g",
+                             st_cpu_level_name(k->level), bf16 ? "bf16" : "i8", (int)acts[a], (long long)i, v, y[i],
+                             want);
+            }
+        }
+        guard_free_all();
+    }
+}
+
 /* Infinity and NaN in one row stay in that row. */
 static void check_special(const st_cpu_kernels *k, const product_case *c)
 {
@@ -221,6 +267,7 @@ static void check_to_i8(const st_cpu_kernels *k, const product_case *c)
 OVER_CASES(check_i8)
 OVER_CASES(check_to_i8)
 OVER_CASES(check_bf16)
+OVER_CASES(check_activations)
 OVER_CASES(check_special)
 
 static void test_i8(void **state)
@@ -239,6 +286,12 @@ static void test_bf16(void **state)
 {
     (void)state;
     each_level(check_bf16_cases);
+}
+
+static void test_activations(void **state)
+{
+    (void)state;
+    each_level(check_activations_cases);
 }
 
 static void test_special(void **state)
@@ -280,8 +333,8 @@ static void test_extremes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8), cmocka_unit_test(test_to_i8),
-                                       cmocka_unit_test(test_bf16), cmocka_unit_test(test_special),
-                                       cmocka_unit_test(test_extremes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8),      cmocka_unit_test(test_to_i8),
+                                       cmocka_unit_test(test_bf16),    cmocka_unit_test(test_activations),
+                                       cmocka_unit_test(test_special), cmocka_unit_test(test_extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,6 +193,22 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
     const areas s = areas_of(scratch, right->k);
     const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k),
                  row_bytes = t.chunk * (size_t)(t.chunks * t.digits);
+    if (t.narrow != NULL && t.narrow->block != NULL && t.digits == 1) {
+        const st_cpu_narrow_block block = {.e = e,
+                                           .a = s.packed,
+                                           .chunks = (int)t.chunks,
+                                           .rows = n_rows,
+                                           .scale = s.scale,
+                                           .panels = right->packed + panel_bytes * (size_t)panel,
+                                           .panel_bytes = panel_bytes,
+                                           .n_panels = n_panels,
+                                           .row = row,
+                                           .col = panel * ST_CPU_PANEL,
+                                           .n = right->n,
+                                           .acc = s.acc};
+        t.narrow->block(&block);
+        return;
+    }
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
         const int64_t col = p * ST_CPU_PANEL;

@@ -109,12 +109,26 @@ typedef struct st_cpu_row_scale {
  * the quotient overflow, gives scale 0. A
  * number that is not finite makes the scale NaN. A fine row has 16 bits, 65535 for 255, in two bytes: the first, with its
  * zero, counts 256 times, and the second is a row of its own with fine_zero. All levels give the same integers: sums fit 32 bits for k < 66,000. */
+typedef struct st_cpu_narrow_block {
+    const st_cpu_epilogue *e;
+    const uint8_t *a;              /* packed tiles of mr rows, but for the last */
+    int chunks, rows;              /* rows <= ST_CPU_ROW_BLOCK */
+    const st_cpu_row_scale *scale; /* of each row, 8-bit only */
+    const uint8_t *panels;         /* the first panel, with its header */
+    size_t panel_bytes;
+    int64_t n_panels;
+    int64_t row, col, n; /* where this is in the product, and how many columns that has */
+    void *acc;           /* scratch: ST_CPU_ROW_BLOCK * 32 numbers */
+} st_cpu_narrow_block;
+
 typedef struct st_cpu_narrow {
     int mr; /* 0: the level has none */
     int row_unit;
     /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. 8-bit
      * only: fine is NULL or the place of the second bytes, and scale is set. */
     void (*pack_row)(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale);
+    /* Packed rows, not fine ones, times neighbouring panels, finished as by finish or finish_i8; NULL: the level has none. */
+    void (*block)(const st_cpu_narrow_block *b);
     /* acc [2][tile rows][16] = A B, floats for bf16, int32 for 8-bit. Indexed by rows, 1 .. mr. */
     void (*product[ST_CPU_MAX_NARROW_MR + 1])(const void *a, const void *b, int chunks, void *acc);
 } st_cpu_narrow;
@@ -309,6 +323,7 @@ void st_cpu_fill_dot_neon(st_cpu_kernels *k);
 void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
+void st_cpu_fill_block_amx(st_cpu_kernels *k);
 void st_cpu_fill_window_amx(st_cpu_kernels *k);
 void st_cpu_fill_attention_amx(st_cpu_kernels *k);
 void st_cpu_fill_narrow_amx(st_cpu_kernels *k);

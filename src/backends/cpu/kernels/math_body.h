@@ -95,6 +95,7 @@ INL void v_cos_sin(vf t, vf *cosine, vf *sine)
     *sine = v_sel_gt(v_set1(-0.5f), q, minus_second, v_sel_gt(q, v_set1(1.5f), minus_second, second));
 }
 
+#ifndef ST_OWN_GELU
 /* GELU with the error function: x (1/2 + u P(s)), u = x clamped to +-5, s = 2 u^2 / 25 - 1. Absolute error below
  * 3e-6; above 5 a relative one of 5e-7. */
 INL vf v_gelu(vf x)
@@ -114,6 +115,7 @@ INL vf v_gelu(vf x)
     /* the other factor is kept above -5 too: what is left of the second there would grow with x */
     return v_mul(v_max(v_set1(-5.0f), x), v_fma(p, u, v_set1(0.5f)));
 }
+#endif
 
 INL vf activate(sotto_activation act, vf x)
 {

@@ -10,32 +10,72 @@ INL vf narrow_load(const float *x, int64_t i, int64_t k)
     return left >= VL ? v_load(x + i) : left > 0 ? v_load_n(x + i, (int)left) : v_zero();
 }
 
+/* What becomes of a row's numbers: round(clamp(x * factor, least, most)) + zero, in the low bits. */
+typedef struct narrow_steps {
+    vf factor, least, most;
+    vi zero;
+} narrow_steps;
+
+INL vi narrow_step(const narrow_steps *s, vf x)
+{
+    /* the low bits of (v + ROUNDER)'s bits are v's; zero comes on top in the same bits */
+    const vf v = v_min(v_max(v_mul(x, s->factor), s->least), s->most);
+    return vi_add(v_as_int(v_add(v, v_set1(ROUNDER))), s->zero);
+}
+
+/* The range of a row, zero included; NaN when a number of it is not finite. */
+INL float narrow_range(const float *x, int64_t k, float *lowest)
+{
+    vf low[4], high[4], check[4]; /* side by side, to hide how long each takes */
+    UNROLL for (int j = 0; j < 4; j++) low[j] = high[j] = check[j] = v_zero();
+    for (int64_t i = 0; i < k; i += 4 * VL) {
+        vf v[4];
+        if (k - i >= 4 * VL)
+            UNROLL for (int j = 0; j < 4; j++) v[j] = v_load(x + i + j * VL);
+        else
+            UNROLL for (int j = 0; j < 4; j++) v[j] = narrow_load(x, i + j * VL, k);
+        UNROLL for (int j = 0; j < 4; j++)
+        {
+            low[j] = v_min(v[j], low[j]);
+            high[j] = v_max(v[j], high[j]);
+            check[j] = v_fma(v[j], v_zero(), check[j]);
+        }
+    }
+    UNROLL for (int j = 1; j < 4; j++)
+    {
+        low[0] = v_min(low[j], low[0]);
+        high[0] = v_max(high[j], high[0]);
+        check[0] = v_add(check[j], check[0]);
+    }
+    *lowest = -v_hmax(v_sub(v_zero(), low[0]));
+    return v_hmax(high[0]) - *lowest + v_hsum(check[0]);
+}
+
 static void pack_row_i8(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
 {
     const float steps = fine != NULL ? 65535.0f : 255.0f;
-    vf low = v_zero(), high = v_zero(), check = v_zero();
-    for (int64_t i = 0; i < k; i += VL) {
-        const vf v = narrow_load(x, i, k);
-        low = v_min(v, low);
-        high = v_max(v, high);
-        check = v_add(check, v_mul(v, v_zero()));
-    }
-    const float lowest = -v_hmax(v_sub(v_zero(), low)), range = v_hmax(high) - lowest;
+    float lowest;
+    const float range = narrow_range(x, k, &lowest);
     const float inverse = range > 0 ? steps / range : 0.0f;
     const bool usable = range > 0 && range < 3e38f && inverse < 3e38f;
     const float zero = usable ? (-lowest * inverse + ROUNDER) - ROUNDER : 0.0f;
     const int32_t whole = (int32_t)zero;
     scale->zero = fine != NULL ? whole >> 8 : whole;
     scale->fine_zero = fine != NULL ? whole & 255 : 0;
-    scale->scale = (usable ? range / steps : 0.0f) + v_hsum(check);
-    /* the low bits of (v + ROUNDER)'s bits are v's; zero comes on top in the same bits */
-    const vf factor = v_set1(usable ? inverse : 0.0f), least = v_set1(-zero), most = v_set1(steps - zero);
-    const vi offset = vi_set1(whole);
+    scale->scale = usable ? range / steps : range - range; /* of a range that is not finite: NaN */
+    const narrow_steps s = {v_set1(usable ? inverse : 0.0f), v_set1(-zero), v_set1(steps - zero), vi_set1(whole)};
+    const ptrdiff_t step = ST_CPU_I8_BLOCK * (ptrdiff_t)rows;
     uint8_t *out = dst, *low_out = fine;
-    for (int64_t i = 0; i < k; i += ST_CPU_I8_BLOCK, out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows) {
+    int64_t i = 0;
+    for (; fine == NULL && i + ST_CPU_I8_BLOCK <= k; i += ST_CPU_I8_BLOCK, out += step)
+        UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL)
+        {
+            __builtin_prefetch(x + i + j + k); /* what comes next, as a rule */
+            vi_store_bytes(out + j, narrow_step(&s, v_load(x + i + j)));
+        }
+    for (; i < k; i += ST_CPU_I8_BLOCK, out += step) {
         for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL) {
-            const vf v = v_min(v_max(v_mul(narrow_load(x, i + j, k), factor), least), most);
-            const vi bits = vi_add(v_as_int(v_add(v, v_set1(ROUNDER))), offset);
+            const vi bits = narrow_step(&s, narrow_load(x, i + j, k));
             vi_store_bytes(out + j, fine != NULL ? vi_shr(bits, 8) : bits);
             if (fine != NULL)
                 vi_store_bytes(low_out + j, bits);
@@ -44,7 +84,7 @@ static void pack_row_i8(const float *x, int64_t k, void *dst, void *fine, int ro
         memset(out + left, 0, (size_t)(ST_CPU_I8_BLOCK - left));
         if (fine != NULL) {
             memset(low_out + left, 0, (size_t)(ST_CPU_I8_BLOCK - left));
-            low_out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows;
+            low_out += step;
         }
     }
 }

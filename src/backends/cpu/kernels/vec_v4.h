@@ -248,4 +248,36 @@ INL void v_store_high_n(uint16_t *p, vf v, int n)
     _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16(vi_shr(v_as_int(v), 16)));
 }
 
+/* GELU by sixteen cubics: the number of the interval, to the nearest multiple of 0.34, picks their coefficients. Absolute error
+ * below 2.5e-6, above 5.2 exact. Half of the instructions leave the multipliers alone, which AMX shares: a polynomial over the
+ * whole range takes twice as long beside it. */
+#define ST_OWN_GELU
+INL vf v_gelu(vf x)
+{
+    const vf centre = _mm512_setr_ps(0, 0.34f, 0.68f, 1.02f, 1.36f, 1.7f, 2.04f, 2.38f, 2.72f, 3.06f, 3.4f, 3.74f,
+                                     4.08f, 4.42f, 4.76f, 5.1f);
+    const vf c0 = _mm512_setr_ps(-5.05985227e-08f, 0.133070484f, 0.251745522f, 0.346133739f, 0.413083971f, 0.455434471f,
+                                 0.479325324f, 0.491344333f, 0.496736407f, 0.498893619f, 0.499663234f, 0.49990806f,
+                                 0.499977499f, 0.499995083f, 0.499999046f, 0.5f);
+    const vf c1 = _mm512_setr_ps(0.398949414f, 0.376519889f, 0.316581964f, 0.237127677f, 0.15822497f, 0.0940507278f,
+                                 0.0498016439f, 0.0234917067f, 0.00987126399f, 0.00369499973f, 0.00123206864f,
+                                 0.000365957065f, 9.68265522e-05f, 2.28203062e-05f, 4.79076562e-06f, 0);
+    const vf c2 =
+        _mm512_setr_ps(-0.000154254652f, -0.0635954961f, -0.10699448f, -0.120370746f, -0.107295349f, -0.0799203888f,
+                       -0.0509367809f, -0.0281328596f, -0.0135667659f, -0.00574028399f, -0.0021381008f,
+                       -0.000702733349f, -0.000204164317f, -5.25015421e-05f, -1.1962321e-05f, 0);
+    const vf c3 = _mm512_setr_ps(-0.0655351505f, -0.0544872619f, -0.0278280322f, 0.00169302733f, 0.0222483743f,
+                                 0.0294347443f, 0.0261230674f, 0.0182333067f, 0.0105477832f, 0.00518252142f,
+                                 0.00219227467f, 0.000805121963f, 0.000258144806f, 7.25441496e-05f, 1.79194685e-05f, 0);
+    const vi sign = vi_set1((int)0x80000000);
+    const vf u = _mm512_min_ps(vi_as_float(_mm512_andnot_si512(sign, v_as_int(x))), v_set1(5.18f));
+    const vi i = v_as_int(v_fma(u, v_set1(1 / 0.34f), v_set1(12582912.0f))); /* 1.5 * 2^23: i is in the low bits */
+    const vf d = _mm512_sub_ps(u, _mm512_permutexvar_ps(i, centre));
+    vf p = v_fma(_mm512_permutexvar_ps(i, c3), d, _mm512_permutexvar_ps(i, c2));
+    p = v_fma(p, d, _mm512_permutexvar_ps(i, c1));
+    p = v_fma(p, d, _mm512_permutexvar_ps(i, c0)); /* P(|x|) - 1/2, and then with the sign of x */
+    p = vi_as_float(_mm512_ternarylogic_epi32(v_as_int(p), v_as_int(x), sign, 0x78));
+    return v_mul(_mm512_max_ps(v_set1(-3e38f), x), v_add(p, v_set1(0.5f))); /* -infinity would be NaN */
+}
+
 #endif

@@ -99,6 +99,7 @@ void st_cpu_fill_narrow_amx(st_cpu_kernels *k)
         k->i8.product[rows] = rows <= UNIT ? i8_one : i8_two;
         k->bf16.product[rows] = rows <= UNIT ? bf16_one : bf16_two;
     }
+    st_cpu_fill_block_amx(k);
     st_cpu_fill_window_amx(k);
     st_cpu_fill_attention_amx(k);
     k->enter = enter;

@@ -1,0 +1,224 @@
+/* block_amx.c: blocks of rows times panels with AMX (contract of block in cpu_kernels.h). Finishing a tile takes the vector
+ * units about as long as multiplying one takes the tiles, and neither sees the work of the other unless their instructions
+ * alternate. So every product of tiles is followed by a row of the tile before, which is finished from memory: a `step` is the
+ * multiplication of one tile of rows with a part of a panel, and what is left of the tile before it.
+ *
+ * A part of a panel (PART chunks) stays in the first cache while all rows meet it; sums wait in memory between parts. */
+#if !defined(__AVX512VBMI__) || (!defined(__AMX_TILE__) && !defined(__AMXTILE__)) /* gcc, clang */
+#error "this file needs -mamx-tile -mamx-int8 -mamx-bf16 -mavx512vbmi"
+#endif
+#include <immintrin.h>
+#include <string.h>
+
+#include "backends/cpu/cpu_kernels.h"
+#include "backends/cpu/cpu_pack.h"
+#include "../vec_v4.h"
+#include "../math_body.h"
+
+enum { UNIT = 16, ROWS = 32, TILE = 1024, CHUNK = 2048, PART = 10 };
+
+/* Compilers do not know that tiles are loaded from memory. */
+#define ORDER() __asm__ volatile("" ::: "memory")
+
+/* How the steps are compiled: in what numbers, and the activation, or ANY: whichever the epilogue says. */
+typedef enum numbers { I8, BF16 } numbers;
+enum { ANY = -1 };
+
+/* A product that waits to be finished: [2][tile_rows][16] sums. */
+typedef struct pending {
+    const st_cpu_epilogue *e;
+    const void *acc;
+    int tile_rows, rows; /* rows 0: nothing waits */
+    float *out;          /* of its first row and column, like residual */
+    const float *residual;
+    const st_cpu_row_scale *scale;
+    __mmask16 mask[2];
+    vf bias[2], scales[2]; /* by column */
+    vi sums[2];
+} pending;
+
+/* One row of it. */
+INL void finish_row(numbers t, int act, const pending *p, int r)
+{
+    ORDER();
+    UNROLL for (int v = 0; v < 2; v++)
+    {
+        const int at = (v * p->tile_rows + r) * UNIT;
+        vf x;
+        if (t == I8) {
+            const vi sum = vi_sub(vi_load((const int32_t *)p->acc + at), vi_mul(p->sums[v], vi_set1(p->scale[r].zero)));
+            x = v_mul(vi_float(sum), v_mul(v_set1(p->scale[r].scale), p->scales[v]));
+        } else {
+            x = v_load((const float *)p->acc + at);
+        }
+        x = activate(act == ANY ? p->e->act : (sotto_activation)act, v_add(x, p->bias[v]));
+        if (p->residual != NULL)
+            x = v_add(x, _mm512_maskz_loadu_ps(p->mask[v], p->residual + r * p->e->residual_stride + v * VL));
+#ifdef PW
+        __builtin_prefetch(p->out + r * p->e->out_stride + PW * 32 + v * VL, 1);
+#endif
+        /* the next panel's columns: so far apart, they are nobody's to foresee */
+        __builtin_prefetch(p->out + r * p->e->out_stride + ST_CPU_PANEL + v * VL, 1);
+        _mm512_mask_storeu_ps(p->out + r * p->e->out_stride + v * VL, p->mask[v], x);
+    }
+    ORDER();
+}
+
+/* Tiles 0 to 3 are the sums, two of rows by two of columns, 4 and 5 the rows, 6 and 7 the columns. */
+INL void load_sums(const uint8_t *acc, bool first, bool two)
+{
+    if (first) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        return;
+    }
+    _tile_loadd(0, acc, 64);
+    _tile_loadd(1, acc + (two ? 2 : 1) * TILE, 64);
+    if (two) {
+        _tile_loadd(2, acc + TILE, 64);
+        _tile_loadd(3, acc + 3 * TILE, 64);
+    }
+}
+
+INL void store_sums(uint8_t *acc, bool two)
+{
+    _tile_stored(0, acc, 64);
+    _tile_stored(1, acc + (two ? 2 : 1) * TILE, 64);
+    if (two) {
+        _tile_stored(2, acc + TILE, 64);
+        _tile_stored(3, acc + 3 * TILE, 64);
+    }
+}
+
+/* acc (+)= `chunks` chunks of a tile of rows times as many of a panel, and all rows of p; what lies ahead is fetched. */
+INL void run_step(numbers t, int act, int each, const uint8_t *a, const uint8_t *b, int chunks, bool first,
+                  uint8_t *acc, const uint8_t *ahead, const pending *p)
+{
+#define DOT(C, A, B)                                                                \
+    if (t == I8)                                                                    \
+        _tile_dpbusd(C, A, B);                                                      \
+    else                                                                            \
+        _tile_dpbf16ps(C, A, B);                                                    \
+    UNROLL for (int i = 0; i < each; i++) if (r < rows) finish_row(t, act, p, r++); \
+    UNROLL for (int i = 0; i < 2; i++) _mm_prefetch((const char *)ahead + (2 * (C) + i) * 64, _MM_HINT_T1)
+    const int rows = each > 0 ? p->rows : 0;
+    int r = 0;
+    load_sums(acc, first, true);
+    for (int c = 0; c < chunks; c++, a += 2 * TILE, b += CHUNK, ahead += CHUNK / 4) {
+        _tile_loadd(6, b, 128);
+        _tile_loadd(4, a, 64);
+        DOT(0, 4, 6);
+        _tile_loadd(7, b + 64, 128);
+        DOT(1, 4, 7);
+        _tile_loadd(5, a + TILE, 64);
+        DOT(2, 5, 6);
+        DOT(3, 5, 7);
+    }
+    store_sums(acc, true);
+    while (r < rows)
+        finish_row(t, act, p, r++);
+#undef DOT
+}
+
+/* The same for a tile of up to 16 rows, and nothing else. */
+INL void short_step(numbers t, const uint8_t *a, const uint8_t *b, int chunks, bool first, uint8_t *acc)
+{
+    load_sums(acc, first, false);
+    for (int c = 0; c < chunks; c++, a += TILE, b += CHUNK) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(6, b, 128);
+        _tile_loadd(7, b + 64, 128);
+        if (t == I8) {
+            _tile_dpbusd(0, 4, 6);
+            _tile_dpbusd(1, 4, 7);
+        } else {
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+    }
+    store_sums(acc, false);
+    ORDER();
+}
+
+/* The tile of `rows` rows from r on, and the columns of panel i. */
+INL pending pending_of(numbers t, const st_cpu_narrow_block *b, const void *acc, int r, int rows, int64_t i)
+{
+    const st_cpu_epilogue *e = b->e;
+    const int64_t col = b->col + i * ST_CPU_PANEL, row = b->row + r;
+    const int cols = (int)(b->n - col < ST_CPU_PANEL ? b->n - col : ST_CPU_PANEL);
+    const uint8_t *header = b->panels + b->panel_bytes * (size_t)i;
+    pending p = {.e = e,
+                 .acc = acc,
+                 .tile_rows = rows > UNIT ? ROWS : UNIT,
+                 .rows = rows,
+                 .out = e->out + row * e->out_stride + col,
+                 .residual = e->residual != NULL ? e->residual + row * e->residual_stride + col : NULL,
+                 .scale = b->scale + r};
+    for (int v = 0; v < 2; v++) {
+        p.mask[v] = v_first(cols > v * VL ? cols - v * VL : 0);
+        p.bias[v] = e->bias != NULL ? _mm512_maskz_loadu_ps(p.mask[v], e->bias + col + v * VL)
+                                    : v_set1(-0.0f); /* changes no number, not even the sign of a zero */
+        p.scales[v] = t == I8 ? v_load((const float *)(const void *)header + v * VL) : v_zero();
+        p.sums[v] = t == I8 ? vi_load(header + 4 * ST_CPU_PANEL + 4 * v * VL) : vi_set1(0);
+    }
+    return p;
+}
+
+INL void run_block(numbers t, int act, const st_cpu_narrow_block *b)
+{
+    const int parts = b->chunks > PART ? (b->chunks + PART - 1) / PART : 1, tiles = (b->rows + ROWS - 1) / ROWS;
+    pending p = {.rows = 0};
+    int turn = 0;
+    for (int64_t i = 0; i < b->n_panels; i++) {
+        const uint8_t *panel = b->panels + b->panel_bytes * (size_t)i + (t == I8 ? ST_CPU_I8_HEADER : 0);
+        for (int part = 0; part < parts; part++) {
+            const int from = b->chunks * part / parts, chunks = b->chunks * (part + 1) / parts - from;
+            const uint8_t *w = panel + (ptrdiff_t)from * CHUNK;
+            for (int tile = 0; tile < tiles; tile++) {
+                const int r = tile * ROWS, rows = b->rows - r < ROWS ? b->rows - r : ROWS;
+                const uint8_t *a = b->a + (ptrdiff_t)b->chunks * 64 * r;
+                /* each of four tiles has a quarter of the next part fetched into the second cache */
+                const uint8_t *ahead = w + (ptrdiff_t)chunks * CHUNK / 4 * (4 + (tile & 3));
+                /* one tile waits while the next is multiplied, so a block of one takes turns between two places */
+                uint8_t *acc = (uint8_t *)b->acc + (parts == 1 ? turn++ & 1 : tiles > 1 ? tile : i & 1) * 4 * TILE;
+                if (rows <= UNIT) {
+                    for (int j = 0; j < p.rows; j++)
+                        finish_row(t, act, &p, j);
+                    short_step(t, a + (ptrdiff_t)from * TILE, w, chunks, part == 0, acc);
+                } else if (p.rows == 0) {
+                    run_step(t, act, 0, a + (ptrdiff_t)from * 2 * TILE, w, chunks, part == 0, acc, ahead, &p);
+                } else if (4 * chunks >= p.rows) {
+                    run_step(t, act, 1, a + (ptrdiff_t)from * 2 * TILE, w, chunks, part == 0, acc, ahead, &p);
+                } else {
+                    run_step(t, act, 2, a + (ptrdiff_t)from * 2 * TILE, w, chunks, part == 0, acc, ahead, &p);
+                }
+                p.rows = 0;
+                if (part == parts - 1)
+                    p = pending_of(t, b, acc, r, rows, i);
+            }
+        }
+    }
+    for (int j = 0; j < p.rows; j++)
+        finish_row(t, act, &p, j);
+}
+
+#define BLOCK(NAME, NUMBERS)                       \
+    static void NAME(const st_cpu_narrow_block *b) \
+    {                                              \
+        if (b->e->act == SOTTO_ACT_NONE)           \
+            run_block(NUMBERS, SOTTO_ACT_NONE, b); \
+        else if (b->e->act == SOTTO_ACT_GELU)      \
+            run_block(NUMBERS, SOTTO_ACT_GELU, b); \
+        else                                       \
+            run_block(NUMBERS, ANY, b);            \
+    }
+BLOCK(block_i8, I8)
+BLOCK(block_bf16, BF16)
+
+void st_cpu_fill_block_amx(st_cpu_kernels *k)
+{
+    k->i8.block = block_i8;
+    k->bf16.block = block_bf16;
+}

@@ -129,7 +129,8 @@ SOTTO_API sotto_tensor *sotto_set_rows(sotto_graph *g, sotto_tensor *table, sott
 
 /* Copy with cast to dtype (f32 f16 bf16 i32) into a new contiguous tensor; x may be strided. */
 SOTTO_API sotto_tensor *sotto_copy(sotto_graph *g, sotto_tensor *x, sotto_dtype dtype);
-/* Copy with cast into an existing tensor of the same shape (a cache); returns a view of dst, ordered after the write. */
+/* Copy with cast into an existing tensor of the same shape (a cache, which may be of q8_0 when x is rows of f32); returns a
+ * view of dst, ordered after the write. */
 SOTTO_API sotto_tensor *sotto_copy_into(sotto_graph *g, sotto_tensor *dst, sotto_tensor *x);
 /* Join along an axis. */
 SOTTO_API sotto_tensor *sotto_concat(sotto_graph *g, sotto_tensor *a, sotto_tensor *b, int axis);

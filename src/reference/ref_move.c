@@ -39,6 +39,14 @@ static void put_from(const sotto_tensor *node, st_ref_at to, const sotto_tensor 
 static void copy(st_ref_run *r, const sotto_tensor *node)
 {
     (void)r;
+    if (node->dtype == SOTTO_Q8_0) {
+        for (int64_t n = 0; n < sotto_tensor_count(node); n += node->dim[0]) {
+            const st_ref_at at = st_ref_position(node, n);
+            (void)sotto_row_from_f32(node->dtype, (const float *)(const void *)st_ref_address(node->src[0], at),
+                                     st_ref_address(node, at), node->dim[0]);
+        }
+        return;
+    }
     for (int64_t n = 0; n < sotto_tensor_count(node); n++) {
         const st_ref_at at = st_ref_position(node, n);
         put_from(node, at, node->src[0], at);

@@ -22,7 +22,8 @@ sotto_tensor *sotto_copy_into(sotto_graph *g, sotto_tensor *dst, sotto_tensor *x
     sotto_tensor *bad = st_op_bad(g, ST_OP_COPY, src, 2, 0);
     if (bad)
         return bad;
-    if (!is_plain(x->dtype) || !is_plain(dst->dtype) || ((x->flags | dst->flags) & ST_TENSOR_MATRIX) ||
+    const bool in_blocks = dst->dtype == SOTTO_Q8_0 && st_op_is_rows_f32(x) && st_tensor_has_rows(dst);
+    if (!is_plain(x->dtype) || !(is_plain(dst->dtype) || in_blocks) || ((x->flags | dst->flags) & ST_TENSOR_MATRIX) ||
         !st_op_same_shape(x, dst))
         return st_op_fail(g, ST_OP_COPY, "source and destination do not fit", x, dst);
     return st_op_write_view(g, ST_OP_COPY, dst, src, 2);

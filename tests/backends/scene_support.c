@@ -117,6 +117,8 @@ sotto_tensor *scene_cache(scene *s, sotto_dtype dtype, int64_t width, int64_t n_
 static sotto_tensor *probe(scene *s, sotto_tensor *src)
 {
     sotto_tensor *copy;
+    if (sotto_dtype_block(src->dtype) > 1 && src->view_of && !st_tensor_is_contiguous(src)) /* written into: the whole */
+        src = src->view_of;
     if (sotto_dtype_block(src->dtype) > 1 && src->dim[2] > 1) { /* the heads of cells, as rows */
         const int64_t dim[2] = {src->dim[0], st_tensor_n_rows(src)};
         src = sotto_view_reshape(s->g, src, 2, dim);

@@ -164,6 +164,16 @@ static void build_get_rows(scene *s, const variant *v)
     finish(s, sotto_get_rows(s->g, table, row_numbers(s, v->dim[1], v->n)));
 }
 
+static sotto_tensor *all_rows(scene *s, sotto_tensor *table, int64_t n)
+{
+    int32_t *all = calloc((size_t)n + 1, sizeof *all);
+    for (int64_t i = 0; i < n; i++)
+        all[i] = (int32_t)i;
+    sotto_tensor *y = sotto_get_rows(s->g, table, scene_given(s, SOTTO_I32, 1, &n, all));
+    free(all);
+    return y;
+}
+
 /* Compares the table, read by a copy that must come after the write. */
 static void build_set_rows(scene *s, const variant *v)
 {
@@ -175,11 +185,7 @@ static void build_set_rows(scene *s, const variant *v)
         s->y = sotto_copy(s->g, s->node, v->dtype);
         return;
     }
-    int32_t *all = calloc((size_t)v->n + 1, sizeof *all);
-    for (int64_t i = 0; i < v->n; i++)
-        all[i] = (int32_t)i;
-    s->y = sotto_get_rows(s->g, s->node, scene_given(s, SOTTO_I32, 1, &v->n, all));
-    free(all);
+    s->y = all_rows(s, s->node, v->n);
 }
 
 /* extra: type of the result */
@@ -200,6 +206,16 @@ static void build_copy_into(scene *s, const variant *v)
     sotto_tensor *cache = scene_cache(s, v->dtype, v->dim[0] + 5, v->dim[1]);
     s->node = sotto_copy_into(s->g, sotto_view_slice(s->g, cache, 0, 3, v->dim[0]), scene_floats(s, v->how, dim));
     s->y = sotto_copy(s->g, cache, v->dtype);
+}
+
+/* [2, rows, n] into the middle of a cache of heads [2, rows + 5, n]; read again as rows. */
+static void build_copy_into_blocks(scene *s, const variant *v)
+{
+    const int64_t n = v->dim[0], rows = v->dim[1], whole[3] = {n, rows + 5, 2}, dim[4] = {n, rows, 2, 1};
+    sotto_tensor *cache = scene_cache(s, v->dtype, n, 2 * (rows + 5));
+    sotto_tensor *heads = sotto_view_reshape(s->g, cache, 3, whole);
+    s->node = sotto_copy_into(s->g, sotto_view_slice(s->g, heads, 1, 3, rows), scene_floats(s, v->how, dim));
+    s->y = all_rows(s, cache, 2 * (rows + 5));
 }
 
 /* extra: axis */
@@ -554,6 +570,7 @@ static void block_moves_on(sotto_backend *b, sotto_backend *ref)
                            .n = 1 + i * 2,
                            .spread = i == 7 ? 1e-6f : 3};
         scene_compare(b, ref, "set_rows of blocks", build_set_rows, &v);
+        scene_compare(b, ref, "copy_into blocks", build_copy_into_blocks, &v);
     }
 }
 

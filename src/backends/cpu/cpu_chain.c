@@ -28,7 +28,7 @@ static bool is_row_copy(const sotto_tensor *node, int64_t rows)
     const sotto_tensor *x = node->src[0], *y = node->src[1];
     return node->op == ST_OP_COPY && y != NULL && x->dtype == SOTTO_F32 && x->dim[1] == rows && x->dim[3] == 1 &&
            x->view_of != NULL && x->stride[0] == sizeof(float) && y->stride[0] == sotto_dtype_bytes(y->dtype) &&
-           (y->dtype == SOTTO_F32 || y->dtype == SOTTO_F16 || y->dtype == SOTTO_BF16) &&
+           (y->dtype == SOTTO_F32 || y->dtype == SOTTO_F16 || y->dtype == SOTTO_BF16 || y->dtype == SOTTO_Q8_0) &&
            (home_of(y)->flags & ST_TENSOR_STORED) != 0;
 }
 
@@ -285,6 +285,8 @@ static void run_copy(const st_cpu_kernels *k, const st_cpu_link *l, const block 
                 k->to_bf16(row, (uint16_t *)(void *)to, n);
             else if (y->dtype == SOTTO_F16)
                 k->to_f16(row, (uint16_t *)(void *)to, n);
+            else if (y->dtype == SOTTO_Q8_0)
+                k->to_q8_0(row, to, n);
             else
                 memcpy(to, row, (size_t)n * sizeof *row);
         }

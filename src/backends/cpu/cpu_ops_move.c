@@ -185,10 +185,12 @@ static void run_set_rows(st_cpu_run *r, const sotto_tensor *node, int phase)
 
 /* ---- copy, concat ---- */
 
+/* Into blocks only rows of f32 whose elements lie side by side. */
 static bool supports_copy(const sotto_tensor *node)
 {
     const sotto_tensor *x = node->src[0], *y = node->src[1] != NULL ? node->src[1] : node;
-    return is_plain(x->dtype) && is_plain(y->dtype) && !(x->flags & ST_TENSOR_MATRIX) && !(y->flags & ST_TENSOR_MATRIX);
+    return is_plain(x->dtype) && (is_plain(y->dtype) || (y->dtype == SOTTO_Q8_0 && st_cpu_f32_rows(x))) &&
+           !(x->flags & ST_TENSOR_MATRIX) && !(y->flags & ST_TENSOR_MATRIX);
 }
 
 static void need_copy(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
@@ -204,9 +206,14 @@ static void run_copy(st_cpu_run *r, const sotto_tensor *node, int phase)
     const sotto_tensor *x = node->src[0], *y = node->src[1] != NULL ? node->src[1] : node;
     int64_t start, count;
     while ((count = st_cpu_take(r, rows_of(y->dim[0]), &start)) > 0)
-        for (int64_t i = start; i < start + count; i++)
-            move(r->k, x->dtype, st_cpu_row(x, st_tensor_data(x), i), x->stride[0], y->dtype,
-                 st_cpu_row(y, st_tensor_data(y), i), y->stride[0], y->dim[0]);
+        for (int64_t i = start; i < start + count; i++) {
+            const char *from = st_cpu_row(x, st_tensor_data(x), i);
+            char *to = st_cpu_row(y, st_tensor_data(y), i);
+            if (y->dtype == SOTTO_Q8_0)
+                r->k->to_q8_0((const float *)(const void *)from, to, y->dim[0]);
+            else
+                move(r->k, x->dtype, from, x->stride[0], y->dtype, to, y->stride[0], y->dim[0]);
+        }
 }
 
 static bool supports_concat(const sotto_tensor *node)

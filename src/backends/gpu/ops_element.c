@@ -4,6 +4,7 @@
 #include "backends/gpu/gpu_plan.h"
 #include "backends/gpu/kernels/params.h"
 #include "base/status.h"
+#include "quant/blocks.h"
 
 enum { ITEMS = 256 };
 
@@ -148,8 +149,26 @@ ELEMENT(sigmoid, emit_unary, SIGMOID, 0, false)
 ELEMENT(tanh, emit_unary, TANH, 0, false)
 ELEMENT(sqrt, emit_unary, SQRT, 0, false)
 ELEMENT(log10, emit_unary, LOG10, 0, false)
+static bool supports_copy(const sotto_tensor *node)
+{
+    return node->dtype != SOTTO_Q8_0 ||
+           (st_gpu_is_q8_0_rows(node) && node->src[0]->dtype == SOTTO_F32 && node->src[0]->stride[0] == sizeof(float));
+}
+
 /* copy_into as well: its node is a view of the destination */
-ELEMENT(copy, emit_unary, COPY, 1, true)
+static sotto_status emit_copy(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    if (node->dtype != SOTTO_Q8_0)
+        return emit_unary(b, node, COPY, err);
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), y = st_gpu_operand_of(b, node);
+    struct to_blocks_p p = {.width = y.dim[0] / ST_BLOCK, .dim1 = y.dim[1], .dim2 = y.dim[2], .x_type = (int)x.dtype};
+    p.n = p.width * y.dim[1] * y.dim[2] * y.dim[3];
+    memcpy(p.x_stride, x.stride + 1, sizeof p.x_stride);
+    memcpy(p.y_stride, y.stride + 1, sizeof p.y_stride);
+    const st_gpu_arg args[] = {x.at, y.at};
+    return st_gpu_emit(b, ST_GPU_to_blocks, ((uint32_t)p.n + 127) / 128, 1, 1, &p, sizeof p, args, 2, err);
+}
+const st_gpu_op st_gpu_op_copy = {supports_copy, emit_copy, 1, true};
 
 static sotto_status emit_concat(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {

@@ -72,6 +72,13 @@ struct set_rows_p {
     int x_type;
 };
 
+/* Rows of elements into blocks of q8_0: y[z, r, i] = x[z, r, i]; strides of y in bytes */
+struct to_blocks_p {
+    int n, width, dim1, dim2;     /* blocks in all, of a row; rows */
+    int x_stride[3], y_stride[3]; /* of rows, and of what is above */
+    int x_type;
+};
+
 /* y[z, r, c] = act(sum_i x[z, r, i] w[z, c, i] + bias[c]) + residual[z, r, c]; z = z3 * batch2 + z2.
  * Row r of x starts at element x_first + r * x_row of its product; elements outside [0, x_len) count as 0, which makes a
  * convolution a product of overlapping rows. */

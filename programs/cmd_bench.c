@@ -150,23 +150,31 @@ static sotto_status one_run(sotto_whisper_session *s, const float *pcm, int64_t 
     return status;
 }
 
+static sotto_status open_session(const bench_args *a, const sotto_whisper_model *model, int sequences,
+                                 sotto_whisper_session **out, sotto_error *err)
+{
+    sotto_whisper_session_options o;
+    sotto_whisper_session_options_default(&o);
+    o.max_sequences = sequences;
+    o.cache_k = a->llm.cache_k;
+    o.cache_v = a->llm.cache_v;
+    return sotto_whisper_session_create(model, &o, out, err);
+}
+
 /* One run of `windows` windows with five beams: ms a step of all of them. */
-static sotto_status more_rows(const sotto_whisper_model *model, const sotto_whisper_options *base, int windows,
-                              int64_t n_steps, double *ms, sotto_error *err)
+static sotto_status more_rows(const bench_args *a, const sotto_whisper_model *model, const sotto_whisper_options *base,
+                              int windows, double *ms, sotto_error *err)
 {
     const int n = windows == 1 ? N_WINDOW : windows * PERIOD;
     float *pcm = malloc((size_t)n * sizeof *pcm);
     sotto_whisper_session *session = NULL;
-    sotto_whisper_session_options so;
-    sotto_whisper_session_options_default(&so);
-    so.max_sequences = 5;
     sotto_whisper_options o = *base;
     o.beam_size = 5;
     o.batch = windows;
-    sotto_status status = pcm ? sotto_whisper_session_create(model, &so, &session, err) : SOTTO_E_MEMORY;
+    sotto_status status = pcm ? open_session(a, model, 5, &session, err) : SOTTO_E_MEMORY;
     if (status == SOTTO_OK) {
         fill(pcm, n, windows == 1 ? 0 : PAUSE);
-        status = hear(session, pcm, n, n_steps, &o, err);
+        status = hear(session, pcm, n, a->steps * windows, &o, err);
     }
     sotto_whisper_timings t = {0};
     if (status == SOTTO_OK)
@@ -276,15 +284,11 @@ static sotto_status measure(const bench_args *a, const sotto_backend_options *ba
     sotto_whisper_session *session = NULL;
     sotto_whisper_model_info info = {0};
     sotto_whisper_timings timings = {0};
-    sotto_whisper_session_options so;
-    sotto_whisper_session_options_default(&so);
-    so.max_sequences = 1;
     sotto_whisper_model_get_info(model, &info);
     float *pcm = malloc(N_WINDOW * sizeof *pcm);
     row *rows = calloc((size_t)a->runs, sizeof *rows), warm_up;
     double *scratch = calloc((size_t)a->runs, sizeof *scratch);
-    sotto_status status =
-        pcm && rows && scratch ? sotto_whisper_session_create(model, &so, &session, err) : SOTTO_E_MEMORY;
+    sotto_status status = pcm && rows && scratch ? open_session(a, model, 1, &session, err) : SOTTO_E_MEMORY;
     char text[PROMPT_BYTES];
     int32_t end_of_text;
     const sotto_whisper_options o = same_shapes(&info, text, &end_of_text);
@@ -298,9 +302,9 @@ static sotto_status measure(const bench_args *a, const sotto_backend_options *ba
     const double peak_rss_mb = cli_peak_rss_mb(); /* of the simplest run */
     more_steps more = {NAN, NAN};
     if (status == SOTTO_OK && a->rows >= 5)
-        status = more_rows(model, &o, 1, a->steps, &more.decoder_5, err);
+        status = more_rows(a, model, &o, 1, &more.decoder_5, err);
     if (status == SOTTO_OK && a->rows >= 40)
-        status = more_rows(model, &o, N_WINDOWS, a->steps * N_WINDOWS, &more.decoder_40, err);
+        status = more_rows(a, model, &o, N_WINDOWS, &more.decoder_40, err);
     if (status == SOTTO_OK)
         report(a, &info, rows, scratch, &more, load_ms, peak_rss_mb, &timings, used_threads(backend));
     free(pcm);
@@ -309,10 +313,10 @@ static sotto_status measure(const bench_args *a, const sotto_backend_options *ba
     return status;
 }
 
-static sotto_status print_memory(const sotto_whisper_model *model, sotto_error *err)
+static sotto_status print_memory(const bench_args *a, const sotto_whisper_model *model, sotto_error *err)
 {
     sotto_whisper_session *session = NULL;
-    sotto_status status = sotto_whisper_session_create(model, NULL, &session, err);
+    sotto_status status = open_session(a, model, 5, &session, err);
     if (status == SOTTO_OK)
         status = cli_print_memory(session, err);
     sotto_whisper_session_free(session);
@@ -374,7 +378,7 @@ static int run(void *args, const cli_list *inputs)
         const double start = cli_now();
         status = path ? sotto_whisper_model_open(path, &mo, &model, &err) : err.code;
         if (status == SOTTO_OK && a->llm.devices.memory)
-            status = print_memory(model, &err);
+            status = print_memory(a, model, &err);
         else if (status == SOTTO_OK)
             status = measure(a, &mo.backend, model, (cli_now() - start) * 1e3, &err);
         free(path);

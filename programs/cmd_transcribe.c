@@ -374,6 +374,8 @@ static int load(job *j)
     mo.backend.logger = cli_logger(&j->log);
     const int sequences = j->options.beam_size > j->options.best_of ? j->options.beam_size : j->options.best_of;
     so.max_sequences = sequences;
+    so.cache_k = j->args->cache_k;
+    so.cache_v = j->args->cache_v;
     sotto_status status = path ? sotto_whisper_model_open(path, &mo, &j->model, &err) : err.code;
     if (status == SOTTO_OK) {
         sotto_whisper_model_get_info(j->model, &j->info);

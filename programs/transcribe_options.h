@@ -8,7 +8,7 @@
 #include "sotto/whisper.h"
 
 typedef struct transcribe_args {
-    const char *model, *model_dir, *cpu, *compute;
+    const char *model, *model_dir, *cpu, *compute, *cache_k, *cache_v;
     cli_device_args devices;
     bool no_gpu;
     int64_t threads;

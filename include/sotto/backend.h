@@ -59,8 +59,8 @@ typedef struct sotto_backend_options {
      * with commas between. A named device that is not there or does not work is an error. */
     const char *device;
     int n_threads;         /* 0 = the cores at hand; 1 .. 1024, of which twice the cores are used at most */
-    const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "v4", "vnni", "amx", "neon",
-                              "dotprod" */
+    const char *cpu_level; /* "auto" or NULL, "portable", "v2", "v3", "avxvnni", "v4", "avx512vnni", "vnni", "amx", "neon",
+                              "dotprod", "i8mm", "bf16mm" */
     sotto_logger logger;
     const char *main_device;  /* id of the device that computes what belongs to no layer; NULL = the first */
     int gpu_layers;           /* layers on accelerators: the first so many, 0 = all, negative = none */
@@ -188,6 +188,9 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_set(sotto_plan *plan, sotto_te
                                                       const void *data, size_t bytes, sotto_error *err);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_plan_get(sotto_plan *plan, const sotto_tensor *t, size_t offset, void *out,
                                                       size_t bytes, sotto_error *err);
+/* An output where it lies, when that is memory that the host computes in; NULL: it has to be copied. Valid after a run, and may
+ * be written to, until a plan of the same arena is set, run or allocated. */
+SOTTO_API void *sotto_plan_view(sotto_plan *plan, const sotto_tensor *t);
 
 typedef struct sotto_trace_node {
     const char *op, *name, *backend; /* valid during the call */

@@ -54,25 +54,25 @@ typedef struct cli_llm_args {
         "mlock", NULL, CLI_FLAG, (at) + offsetof(cli_llm_args, mlock), NULL, NULL, 0, 0, NULL,                          \
             "keep the mapped file in memory while loading"                                                              \
     }
-#define CLI_LLM_CACHE_OPTIONS(at)                                                                        \
-    {"batch", "-b -ub --batch-size --ubatch-size",                                                       \
-     CLI_INT, (at) + offsetof(cli_llm_args, batch),                                                      \
-     "N",     "512",                                                                                     \
-     1,       1 << 20,                                                                                   \
-     NULL,    "tokens of a prompt that are computed at once"},                                           \
-        {"cache-type-k",                                                                                 \
-         "-ctk",                                                                                         \
-         CLI_CHOICE,                                                                                     \
-         (at) + offsetof(cli_llm_args, cache_k),                                                         \
-         "TYPE",                                                                                         \
-         "f16",                                                                                          \
-         0,                                                                                              \
-         0,                                                                                              \
-         "f16 f32 bf16 q8_0",                                                                            \
-         "numbers of the cache of keys"},                                                                \
-    {                                                                                                    \
-        "cache-type-v", "-ctv", CLI_CHOICE, (at) + offsetof(cli_llm_args, cache_v), "TYPE", "f16", 0, 0, \
-            "f16 f32 bf16 q8_0", "numbers of the cache of values"                                        \
+#define CLI_LLM_CACHE_OPTIONS(at)                                                                         \
+    {"batch", "-b -ub --batch-size --ubatch-size",                                                        \
+     CLI_INT, (at) + offsetof(cli_llm_args, batch),                                                       \
+     "N",     "512",                                                                                      \
+     1,       1 << 20,                                                                                    \
+     NULL,    "tokens of a prompt that are computed at once"},                                            \
+        {"cache-type-k",                                                                                  \
+         "-ctk",                                                                                          \
+         CLI_CHOICE,                                                                                      \
+         (at) + offsetof(cli_llm_args, cache_k),                                                          \
+         "TYPE",                                                                                          \
+         "auto",                                                                                          \
+         0,                                                                                               \
+         0,                                                                                               \
+         "auto f16 f32 bf16 q8_0",                                                                        \
+         "numbers of the cache of keys; auto = f16, for speech in bf16 and int8 bf16"},                   \
+    {                                                                                                     \
+        "cache-type-v", "-ctv", CLI_CHOICE, (at) + offsetof(cli_llm_args, cache_v), "TYPE", "auto", 0, 0, \
+            "auto f16 f32 bf16 q8_0", "numbers of the cache of values; as for keys"                       \
     }
 /* `ctx_preset` is that of --ctx. */
 #define CLI_LLM_SESSION_OPTIONS(at, ctx_preset)                                             \

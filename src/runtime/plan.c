@@ -228,6 +228,17 @@ sotto_status sotto_plan_get(sotto_plan *plan, const sotto_tensor *t, size_t offs
     return r->impl->get(r->state, home->buffer, home->offset + at, out, bytes, err);
 }
 
+void *sotto_plan_view(sotto_plan *plan, const sotto_tensor *t)
+{
+    sotto_tensor *home;
+    size_t at;
+    if (locate(plan, t, 0, 0, &home, &at, NULL) != SOTTO_OK || !(home->flags & ST_TENSOR_OUTPUT) ||
+        !home->buffer->host || home->offset + at + sotto_tensor_bytes(t) > home->buffer->size)
+        return NULL;
+    const st_runner *r = runner_of(plan, home);
+    return r == &plan->backend->device[plan->backend->host] ? (char *)home->buffer->host + home->offset + at : NULL;
+}
+
 /* ---- running ---- */
 
 static sotto_status check_stores(sotto_plan *plan, sotto_error *err)

@@ -5,17 +5,26 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 parts parts_open(const sotto_whisper_model *model, const char *cpu_level)
 {
+    return parts_open_with(model, cpu_level, NULL);
+}
+
+parts parts_open_with(const sotto_whisper_model *model, const char *cpu_level, const char *caches)
+{
     sotto_error err;
     parts p;
+    st_net_shape shape = {.n_seq = 5};
     const sotto_backend_options o = {.cpu_level = cpu_level};
     if (sotto_backend_open(&o, &p.backend, &err) || sotto_arena_create(p.backend, &p.arena, &err) ||
         st_frontend_create(model, p.backend, p.arena, &p.frontend, &err) ||
-        st_net_create(model, p.backend, p.arena, 5, &p.net, &err))
+        st_net_cache_type(model, "cache_k", caches, &shape.keys, &err) ||
+        st_net_cache_type(model, "cache_v", caches, &shape.values, &err) ||
+        st_net_create(model, p.backend, p.arena, &shape, &p.net, &err))
         fail_msg("%s", err.text);
     p.engine = st_net_engine(p.net);
     return p;
@@ -39,6 +48,8 @@ void parts_logits(const parts *p, const int32_t *tokens, int n, float *logits)
     p->engine.reset(p->engine.ctx, 0);
     if (p->engine.decode(p->engine.ctx, rows, n, &err))
         fail_msg("%s", err.text);
+    if (rows[n - 1].logits != logits)
+        memcpy(logits, rows[n - 1].logits, (size_t)p->engine.n_vocab * sizeof *logits);
 }
 
 double parts_encoder_error(const golden *g, const float *out, int d)

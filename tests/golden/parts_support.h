@@ -16,6 +16,8 @@ typedef struct parts {
 
 /* cpu_level NULL: the best. Fails the test when anything cannot be made. */
 parts parts_open(const sotto_whisper_model *model, const char *cpu_level);
+/* caches: the type of keys and values, NULL: what goes with the compute type. */
+parts parts_open_with(const sotto_whisper_model *model, const char *cpu_level, const char *caches);
 void parts_close(parts *p);
 /* Logits of the last of the tokens, decoded as one prompt of sequence 0 after a reset. */
 void parts_logits(const parts *p, const int32_t *tokens, int n, float *logits);

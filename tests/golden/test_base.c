@@ -23,9 +23,11 @@ typedef struct precision {
     const char *compute;
     double encoder; /* relative to the norm */
     double logit;
+    const char *caches; /* NULL: what goes with the compute type */
 } precision;
 
-static const precision precisions[] = {{"f32", 2e-3, 0.05}, {"bf16", 1e-2, 0.2}, {"int8", 3e-2, 0.5}};
+static const precision precisions[] = {{"f32", 2e-3, 0.05, NULL}, {"bf16", 1e-2, 0.2, NULL}, {"int8", 3e-2, 0.5, NULL}},
+                       in_q8_0 = {"int8", 3e-2, 0.5, "q8_0"}, f32_in_q8_0 = {"f32", 2e-3, 0.2, "q8_0"};
 enum { F32, BF16, INT8, N_PRECISIONS };
 
 static const char *const names[] = {
@@ -73,7 +75,7 @@ static double check_logits(const parts *p, const golden *g, float *logits, doubl
 static void mel_encoder_and_first_logits(const sotto_whisper_model *model, const precision *b)
 {
     const int n_mels = model->h.n_mels, d = model->h.n_audio_state;
-    parts p = parts_open(model, NULL);
+    parts p = parts_open_with(model, NULL, b->caches);
     float *mel = malloc(sizeof *mel * ST_WINDOW_FRAMES * (size_t)n_mels);
     float *out = malloc(sizeof *out * (size_t)model->h.n_audio_ctx * (size_t)d);
     float *logits = malloc(sizeof *logits * (size_t)model->h.n_vocab);
@@ -133,13 +135,28 @@ static void numbers_in_int8(void **state)
     mel_encoder_and_first_logits(models[INT8], &precisions[INT8]);
 }
 
-static sotto_whisper_session *open_session(const sotto_whisper_model *model)
+static void numbers_with_caches_in_8_bits(void **state)
+{
+    (void)state;
+    mel_encoder_and_first_logits(models[F32], &f32_in_q8_0);
+    mel_encoder_and_first_logits(models[INT8], &in_q8_0);
+}
+
+static sotto_whisper_session *open_session_with(const sotto_whisper_model *model, const char *caches)
 {
     sotto_error err;
     sotto_whisper_session *s;
-    if (sotto_whisper_session_create(model, NULL, &s, &err))
+    sotto_whisper_session_options o;
+    sotto_whisper_session_options_default(&o);
+    o.cache_k = o.cache_v = caches;
+    if (sotto_whisper_session_create(model, &o, &s, &err))
         fail_msg("%s", err.text);
     return s;
+}
+
+static sotto_whisper_session *open_session(const sotto_whisper_model *model)
+{
+    return open_session_with(model, NULL);
 }
 
 static void languages(void **state)
@@ -280,9 +297,9 @@ static void golden_text(const sotto_whisper_model *model, json_t *segments, char
 
 /* Words that differ from what the original in float32 writes, over all recordings but the one of three equal rounds, where
  * the original, too, leaves out or repeats whole rounds on a hair's breadth. */
-static int words_off(int which, int beam_size, const char *key, int *n_words)
+static int words_off(int which, const char *caches, int beam_size, const char *key, int *n_words)
 {
-    sotto_whisper_session *s = open_session(models[which]);
+    sotto_whisper_session *s = open_session_with(models[which], caches);
     int apart = 0;
     *n_words = 0;
     for (int i = 0; i < N_NAMES; i++) {
@@ -304,7 +321,8 @@ static int words_off(int which, int beam_size, const char *key, int *n_words)
                 snprintf(have + strlen(have), sizeof have - strlen(have), "%s", sotto_whisper_segment_get(s, k)->text);
             int n;
             const int off = words_apart(have, want, &n);
-            printf("%-14s %s %s: %d of %d words differ\n", names[i], precisions[which].compute, key, off, n);
+            printf("%-14s %s %s%s: %d of %d words differ\n", names[i], precisions[which].compute, key,
+                   caches ? " with 8-bit caches" : "", off, n);
             if (n == 0)
                 assert_int_equal(off, 0); /* silence stays silence */
             apart += off;
@@ -317,25 +335,70 @@ static int words_off(int which, int beam_size, const char *key, int *n_words)
     return apart;
 }
 
+static int check_words(int which, const char *caches)
+{
+    int total = 0;
+    for (int beam_size = 1; beam_size <= 5; beam_size += 4) {
+        int n;
+        const int apart =
+            words_off(which, caches, beam_size, beam_size == 1 ? "transcribe_greedy" : "transcribe_beam5", &n);
+        printf("%s%s, beam %d: %d of %d words differ (<= %d %%)\n", precisions[which].compute,
+               caches ? " with 8-bit caches" : "", beam_size, apart, n, WORDS_PERCENT);
+        assert_true(apart * 100 <= n * WORDS_PERCENT);
+        total += n;
+    }
+    return total;
+}
+
 static void texts_in_other_types(void **state)
 {
     (void)state;
-    int total = 0;
-    for (int which = BF16; which <= INT8; which++)
-        for (int beam_size = 1; beam_size <= 5; beam_size += 4) {
-            int n;
-            const int apart = words_off(which, beam_size, beam_size == 1 ? "transcribe_greedy" : "transcribe_beam5", &n);
-            printf("%s, beam %d: %d of %d words differ (<= %d %%)\n", precisions[which].compute, beam_size, apart, n,
-                   WORDS_PERCENT);
-            assert_true(apart * 100 <= n * WORDS_PERCENT);
-            total += n;
-        }
-    if (total == 0)
+    if (check_words(BF16, NULL) + check_words(INT8, NULL) == 0)
         skip();
 }
 
-int main(void)
+static void texts_with_caches_in_8_bits(void **state)
 {
+    (void)state;
+    if (check_words(INT8, "q8_0") == 0)
+        skip();
+}
+
+static void caches_take_half_the_memory(void **state)
+{
+    (void)state;
+    uint64_t bytes[2][2];
+    for (int i = 0; i < 2; i++) {
+        sotto_whisper_session *s = open_session_with(models[INT8], i == 1 ? "q8_0" : NULL);
+        sotto_whisper_timings t;
+        sotto_whisper_get_timings(s, &t);
+        bytes[i][0] = t.self_cache_bytes;
+        bytes[i][1] = t.cross_cache_bytes;
+        sotto_whisper_session_free(s);
+    }
+    for (int c = 0; c < 2; c++) {
+        printf("%.1f MB in bf16, %.1f in q8_0\n", (double)bytes[0][c] / 1e6, (double)bytes[1][c] / 1e6);
+        assert_true(bytes[1][c] * 64 <= bytes[0][c] * 35); /* 34 of 64, and padding */
+    }
+}
+
+static void other_caches_are_refused(void **state)
+{
+    (void)state;
+    sotto_whisper_session_options o;
+    sotto_whisper_session_options_default(&o);
+    o.cache_v = "q4_0";
+    sotto_error err;
+    sotto_whisper_session *s;
+    assert_int_equal(sotto_whisper_session_create(models[INT8], &o, &s, &err), SOTTO_E_ARGUMENT);
+    assert_null(s);
+    assert_non_null(strstr(err.text, "cache_v: \"q4_0\" is no type of caches"));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) /* a pattern of test names */
+        cmocka_set_test_filter(argv[1]);
     const char *path = model_path("base");
     if (!path)
         return 77;
@@ -350,10 +413,17 @@ int main(void)
         }
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_in_f32),        cmocka_unit_test(numbers_in_bf16),
-        cmocka_unit_test(numbers_in_int8),       cmocka_unit_test(languages),
-        cmocka_unit_test(greedy_transcriptions), cmocka_unit_test(beam_transcriptions),
+        cmocka_unit_test(numbers_in_f32),
+        cmocka_unit_test(numbers_in_bf16),
+        cmocka_unit_test(numbers_in_int8),
+        cmocka_unit_test(languages),
+        cmocka_unit_test(greedy_transcriptions),
+        cmocka_unit_test(beam_transcriptions),
         cmocka_unit_test(texts_in_other_types),
+        cmocka_unit_test(numbers_with_caches_in_8_bits),
+        cmocka_unit_test(texts_with_caches_in_8_bits),
+        cmocka_unit_test(caches_take_half_the_memory),
+        cmocka_unit_test(other_caches_are_refused),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < N_PRECISIONS; i++)

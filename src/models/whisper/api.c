@@ -183,25 +183,28 @@ static void release_network(sotto_whisper_session *s)
     s->arena = NULL;
 }
 
-static sotto_status create_network(sotto_whisper_session *s, int max_sequences, sotto_error *err)
+static sotto_status create_network(sotto_whisper_session *s, const sotto_whisper_session_options *o, sotto_error *err)
 {
     const sotto_whisper_model *m = s->model;
+    st_net_shape shape = {.n_seq = o->max_sequences};
+    ST_TRY(st_net_cache_type(m, "cache_k", o->cache_k, &shape.keys, err));
+    ST_TRY(st_net_cache_type(m, "cache_v", o->cache_v, &shape.values, err));
     ST_TRY(sotto_arena_create(s->backend, &s->arena, err));
     ST_TRY(st_frontend_create(m, s->backend, s->arena, &s->frontend, err));
-    return st_net_create(m, s->backend, s->arena, max_sequences, &s->net, err);
+    return st_net_create(m, s->backend, s->arena, &shape, &s->net, err);
 }
 
 static sotto_status create(sotto_whisper_session *s, const sotto_whisper_session_options *o, sotto_error *err)
 {
     const sotto_whisper_model *m = s->model;
     ST_TRY(sotto_backend_open_like(m->backend, o->n_threads, o->cpu_level, &s->backend, err));
-    sotto_status status = create_network(s, o->max_sequences, err);
+    sotto_status status = create_network(s, o, err);
     const int last = sotto_backend_device_count(s->backend) - 1;
     if (status == SOTTO_E_MEMORY && last > 0 && sotto_backend_is_auto(s->backend)) {
         st_log(&m->logger, SOTTO_LOG_WARNING, "%s: the caches go to the CPU", err ? err->text : "no memory");
         release_network(s);
         sotto_backend_set_cache_device(s->backend, last);
-        status = create_network(s, o->max_sequences, err);
+        status = create_network(s, o, err);
     }
     ST_TRY(status);
     s->engine = st_net_engine(s->net);

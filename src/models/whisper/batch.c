@@ -110,7 +110,7 @@ static sotto_status slot_encode(void *ctx, int window, const float *log_mel, sot
     return ask(s, WISH_ENCODE) == SOTTO_OK ? SOTTO_OK : stopped(err);
 }
 
-static sotto_status slot_decode(void *ctx, const st_row *rows, int n_rows, sotto_error *err)
+static sotto_status slot_decode(void *ctx, st_row *rows, int n_rows, sotto_error *err)
 {
     slot *s = ctx;
     const st_batch *b = s->batch;
@@ -122,8 +122,12 @@ static sotto_status slot_decode(void *ctx, const st_row *rows, int n_rows, sotto
     }
     s->n_rows = n_rows;
     if (s->direct)
-        return b->engine.decode(b->engine.ctx, s->rows, n_rows, err);
-    return ask(s, WISH_DECODE) == SOTTO_OK ? SOTTO_OK : stopped(err);
+        ST_TRY(b->engine.decode(b->engine.ctx, s->rows, n_rows, err));
+    else if (ask(s, WISH_DECODE) != SOTTO_OK)
+        return stopped(err);
+    for (int i = 0; i < n_rows; i++)
+        rows[i].logits = s->rows[i].logits;
+    return SOTTO_OK;
 }
 
 /* These touch the window's own sequences only, so no other slot need wait. */
@@ -580,9 +584,15 @@ static sotto_status decode_all(st_batch *b, sotto_error *err)
     const double spent = st_time_now() - before, prompt = spent * n_prompt / n; /* shared out by rows */
     b->counters.prompt_s += prompt;
     b->counters.decode_s += spent - prompt;
-    for (int i = 0; i < b->n_slots; i++)
-        if (b->slots[i].wish == WISH_DECODE)
-            answer(&b->slots[i], SOTTO_OK);
+    const st_row *done = b->rows;
+    for (int i = 0; i < b->n_slots; i++) {
+        slot *s = &b->slots[i];
+        if (s->wish != WISH_DECODE)
+            continue;
+        for (int k = 0; k < s->n_rows; k++)
+            s->rows[k].logits = done++->logits;
+        answer(s, SOTTO_OK);
+    }
     return SOTTO_OK;
 }
 

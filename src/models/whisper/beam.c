@@ -36,7 +36,7 @@ static void offer(st_decoder *d, const st_decode_options *o, beams *b, const st_
 static sotto_status extend(st_decoder *d, const st_decode_options *o, beams *b, int parent, int row, sotto_error *err)
 {
     st_sequence *s = &d->sequences[parent];
-    const float *logits = d->logits + (size_t)row * (size_t)d->vocab->n_vocab;
+    const float *logits = d->logits[row];
     st_allowed allowed;
     st_scored top[ST_MAX_SEQUENCES + 1];
     ST_TRY(st_decoder_filter(d, o, row, s, &allowed, err));

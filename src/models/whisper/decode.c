@@ -20,15 +20,15 @@ static sotto_status allocate(st_decoder *d, sotto_error *err)
                  n_seq = (size_t)d->engine.n_seq;
     const size_t n_out = n_seq > 2 ? n_seq : 2, n_rows = n_ctx > n_seq ? n_ctx : n_seq;
     const size_t n_blocks = (size_t)st_logits_blocks(d->engine.n_vocab), n_store = 2 * n_seq + 1, n_tokens = n_ctx + 1;
-    d->logits = st_alloc(n_out * n_vocab, sizeof *d->logits);
+    d->room = st_alloc(n_out * n_vocab, sizeof *d->room);
     d->block_max = st_alloc(n_blocks, sizeof *d->block_max);
     d->block_sum = st_alloc(n_blocks + 2, sizeof *d->block_sum);
     d->rows = st_alloc(n_rows, sizeof *d->rows);
     d->initial = st_alloc(n_ctx, sizeof *d->initial);
     d->token_store = st_alloc(n_store * n_tokens, sizeof *d->token_store);
     d->logprob_store = st_alloc(n_store * n_tokens, sizeof *d->logprob_store);
-    if (!d->logits || !d->block_max || !d->block_sum || !d->rows || !d->initial || !d->token_store || !d->logprob_store)
-        return st_fail_memory(err, n_out * n_vocab * sizeof *d->logits, "the logits of a session");
+    if (!d->room || !d->block_max || !d->block_sum || !d->rows || !d->initial || !d->token_store || !d->logprob_store)
+        return st_fail_memory(err, n_out * n_vocab * sizeof *d->room, "the logits of a session");
     for (size_t i = 0; i < n_store; i++) {
         st_sequence *s = i == 0 ? &d->best : i <= n_seq ? &d->sequences[i - 1] : &d->others[i - 1 - n_seq];
         s->tokens = d->token_store + i * n_tokens;
@@ -64,7 +64,7 @@ void st_decoder_free(st_decoder *d)
 {
     if (!d)
         return;
-    void *const blocks[] = {d->logits,      d->block_max,     d->block_sum, d->rows,    d->initial,
+    void *const blocks[] = {d->room,        d->block_max,     d->block_sum, d->rows,    d->initial,
                             d->token_store, d->logprob_store, d->text,      d->repaired};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         st_free(blocks[i]);
@@ -96,7 +96,7 @@ static sotto_status check_abort(const st_decoder *d, sotto_error *err)
 sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, st_sequence *s, st_allowed *allowed,
                                sotto_error *err)
 {
-    float *logits = d->logits + (size_t)row * (size_t)d->vocab->n_vocab;
+    float *logits = d->logits[row];
     if (o->grammar)
         ST_TRY(st_follow_time(d, o, s, logits, err));
     if (!st_filters_apply(&o->filters, logits, s->tokens, s->n, d->block_max, allowed))
@@ -110,12 +110,14 @@ sotto_status st_decoder_step(st_decoder *d, const st_sequence *sequences, const 
     ST_TRY(check_abort(d, err));
     for (int i = 0; i < n; i++) {
         const st_sequence *s = &sequences[list[i]];
-        float *logits = d->logits + (size_t)i * (size_t)d->vocab->n_vocab;
+        float *logits = d->room + (size_t)i * (size_t)d->vocab->n_vocab;
         d->rows[i] = (st_row){s->tokens[s->n - 1], d->n_initial + s->n - 1, list[i], logits};
     }
     const double before = st_time_now();
     ST_TRY(d->engine.decode(d->engine.ctx, d->rows, n, err));
     d->counters.decode_s += st_time_now() - before;
+    for (int i = 0; i < n; i++)
+        d->logits[i] = d->rows[i].logits;
     d->counters.n_decode++;
     return SOTTO_OK;
 }
@@ -174,12 +176,12 @@ static sotto_status build_initial(st_decoder *d, const st_decode_options *o, sot
     return SOTTO_OK;
 }
 
-/* Rows for the whole prompt; logits of start of transcript and of the last token, which may be the same row. */
+/* Rows for the whole prompt; logits of start of transcript are the first, of the last token, which may be the same, the second. */
 static sotto_status run_prompt(st_decoder *d, sotto_error *err)
 {
     ST_TRY(check_abort(d, err));
     d->engine.reset(d->engine.ctx, 0);
-    float *logits = d->logits;
+    float *logits = d->room;
     for (int i = 0; i < d->n_initial; i++) {
         const bool wanted = i == d->sot_index || i == d->n_initial - 1;
         d->rows[i] = (st_row){d->initial[i], i, 0, wanted ? logits : NULL};
@@ -189,6 +191,8 @@ static sotto_status run_prompt(st_decoder *d, sotto_error *err)
     ST_TRY(d->engine.decode(d->engine.ctx, d->rows, d->n_initial, err));
     d->counters.prompt_s += st_time_now() - before;
     d->counters.n_prompt++;
+    d->logits[0] = d->rows[d->sot_index].logits;
+    d->logits[1] = d->rows[d->n_initial - 1].logits;
     return SOTTO_OK;
 }
 
@@ -196,12 +200,13 @@ static sotto_status run_prompt(st_decoder *d, sotto_error *err)
 static sotto_status probability(st_decoder *d, int32_t token, float *out, sotto_error *err)
 {
     const st_range all = {0, d->vocab->n_vocab};
-    if (!st_logits_scan(d->logits, all.hi, d->block_max))
+    const float *logits = d->logits[0];
+    if (!st_logits_scan(logits, all.hi, d->block_max))
         return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d",
                        d->sot_index);
-    const float max = st_logits_max(d->logits, d->block_max, all);
-    const double sum = st_logits_sum_exp(d->logits, d->block_max, all, max);
-    *out = sum > 0 ? (float)(exp((double)d->logits[token] - (double)max) / sum) : 0.0f;
+    const float max = st_logits_max(logits, d->block_max, all);
+    const double sum = st_logits_sum_exp(logits, d->block_max, all, max);
+    *out = sum > 0 ? (float)(exp((double)logits[token] - (double)max) / sum) : 0.0f;
     return SOTTO_OK;
 }
 
@@ -240,8 +245,7 @@ sotto_status st_decode(st_decoder *d, const st_decode_options *o, st_decode_resu
     ST_TRY(build_initial(d, o, err));
     ST_TRY(run_prompt(d, err));
     ST_TRY(probability(d, d->vocab->no_speech, &out->no_speech_prob, err));
-    if (d->sot_index != d->n_initial - 1)
-        memcpy(d->logits, d->logits + d->vocab->n_vocab, (size_t)d->vocab->n_vocab * sizeof *d->logits);
+    d->logits[0] = d->logits[1];
     if (o->temperature == 0.0f && o->group > 1) {
         ST_TRY(st_search_beam(d, o, err));
         return summarise(d, o, out, err);
@@ -269,7 +273,7 @@ sotto_status st_decode_language(st_decoder *d, float *probabilities, int *best, 
     ST_TRY(probability(d, v->no_speech, &p, err));
     if (no_speech)
         *no_speech = p;
-    const float *logits = d->logits + v->language;
+    const float *logits = d->logits[0] + v->language;
     *best = 0;
     for (int i = 1; i < v->n_languages; i++)
         if (logits[i] > logits[*best])

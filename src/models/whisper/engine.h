@@ -11,7 +11,9 @@ typedef struct st_row {
     int32_t token;
     int32_t pos; /* the row's cell is written, then cells 0 .. pos of its sequence are attended to */
     int32_t seq;
-    float *logits; /* gets the row's logits [n_vocab]; NULL: they are not wanted */
+    /* Room for the row's logits [n_vocab], or NULL: they are not wanted. decode() may leave another place here, of its own:
+     * that may be written to, until encode or decode is called again. */
+    float *logits;
 } st_row;
 
 typedef struct st_engine {
@@ -21,7 +23,7 @@ typedef struct st_engine {
      * cross caches. */
     sotto_status (*encode)(void *ctx, int window, const float *log_mel, sotto_error *err);
     /* Any number of rows of any windows. Rows of one sequence come in order of position. */
-    sotto_status (*decode)(void *ctx, const st_row *rows, int n_rows, sotto_error *err);
+    sotto_status (*decode)(void *ctx, st_row *rows, int n_rows, sotto_error *err);
     /* Make sequence dst[i] see the cells of src[i] at positions below `length`, all at once (a permutation with repeats);
      * no data is copied. All are of one window, and nothing else is read or written. */
     void (*reorder)(void *ctx, const int32_t *dst, const int32_t *src, int n, int length);

@@ -41,7 +41,7 @@ sotto_status st_search_greedy(st_decoder *d, const st_decode_options *o, sotto_e
     for (int i = 1; i < o->group; i++)
         s[i].forced = s[0].forced;
     for (int i = 0; i < o->group && status == SOTTO_OK; i++)
-        choose(d, o, &s[i], d->logits, &allowed);
+        choose(d, o, &s[i], d->logits[0], &allowed);
     while (status == SOTTO_OK) {
         int n_live = 0;
         for (int i = 0; i < o->group; i++)
@@ -53,7 +53,7 @@ sotto_status st_search_greedy(st_decoder *d, const st_decode_options *o, sotto_e
         for (int i = 0; i < n_live && status == SOTTO_OK; i++) {
             status = st_decoder_filter(d, o, i, &s[live[i]], &allowed, err);
             if (status == SOTTO_OK)
-                choose(d, o, &s[live[i]], d->logits + (size_t)i * (size_t)d->vocab->n_vocab, &allowed);
+                choose(d, o, &s[live[i]], d->logits[i], &allowed);
         }
     }
     int best = 0;

@@ -42,6 +42,7 @@ struct st_net {
     st_caches caches;
     sotto_tensor **cache_tensors; /* the four arrays of st_caches in one block */
     st_cells *cells;              /* [n_window] */
+    sotto_dtype keys, values;     /* of both caches */
     int n_seq, n_window, n_ctx;
     encode_plan *encode; /* [n_window] */
     int last_window;     /* of the last encode */
@@ -58,19 +59,39 @@ struct st_net {
     bool output_valid;
 };
 
+sotto_status st_net_cache_type(const sotto_whisper_model *model, const char *field, const char *name, sotto_dtype *out,
+                               sotto_error *err)
+{
+    static const sotto_dtype types[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_Q8_0};
+    const int head = model->h.n_text_state / model->h.n_text_head;
+    *out = model->compute == SOTTO_F32 || model->compute == SOTTO_F16 ? SOTTO_F16 : SOTTO_BF16;
+    if (!name || strcmp(name, "auto") == 0)
+        return SOTTO_OK;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(sotto_dtype_name(types[i]), name) != 0)
+            continue;
+        *out = types[i];
+        if (head % sotto_dtype_block(types[i]) == 0)
+            return SOTTO_OK;
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: heads of %d numbers are no whole blocks of %s, of %d numbers each",
+                       field, head, name, (int)sotto_dtype_block(types[i]));
+    }
+    return st_fail(err, SOTTO_E_ARGUMENT, "%s: \"%s\" is no type of caches, expected auto, f32, f16, bf16 or q8_0",
+                   field, name);
+}
+
 static sotto_status create_cache(st_net *net, const char *what, const int64_t dim[3], sotto_store **store,
                                  sotto_tensor **k, sotto_tensor **v, sotto_error *err)
 {
     ST_TRY(sotto_store_create(net->backend, SOTTO_USAGE_CACHE, store, err));
-    const sotto_dtype dtype = net->m->compute == SOTTO_F32 || net->m->compute == SOTTO_F16 ? SOTTO_F16 : SOTTO_BF16;
     for (int i = 0; i < net->m->h.n_text_layer; i++) {
         char name[64];
         sotto_store_set_device(
             *store, sotto_backend_cache_device(net->backend, net->m->h.n_audio_layer + i, st_whisper_layers(net->m)));
         snprintf(name, sizeof name, "%s_k.%d", what, i);
-        k[i] = sotto_store_add(*store, name, dtype, 3, dim, false);
+        k[i] = sotto_store_add(*store, name, net->keys, 3, dim, false);
         snprintf(name, sizeof name, "%s_v.%d", what, i);
-        v[i] = sotto_store_add(*store, name, dtype, 3, dim, false);
+        v[i] = sotto_store_add(*store, name, net->values, 3, dim, false);
     }
     return sotto_store_check(*store, err);
 }
@@ -227,8 +248,8 @@ static void release(st_net *net)
     st_free(net->rows);
 }
 
-sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena, int n_seq,
-                           st_net **out, sotto_error *err)
+sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena,
+                           const st_net_shape *shape, st_net **out, sotto_error *err)
 {
     *out = NULL;
     st_net *net = st_calloc(1, sizeof *net);
@@ -237,7 +258,9 @@ sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *back
     net->m = model;
     net->backend = backend;
     net->arena = arena;
-    net->n_seq = n_seq;
+    net->n_seq = shape->n_seq;
+    net->keys = shape->keys;
+    net->values = shape->values;
     net->n_window = 1;
     const sotto_status status = init(net, err);
     if (status != SOTTO_OK) {
@@ -268,6 +291,8 @@ sotto_status st_net_set_windows(st_net *net, int n, sotto_error *err)
     *next = (st_net){.m = net->m,
                      .backend = net->backend,
                      .arena = net->arena,
+                     .keys = net->keys,
+                     .values = net->values,
                      .n_seq = net->n_seq,
                      .n_window = n,
                      .n_ctx = net->n_ctx,
@@ -446,8 +471,24 @@ static sotto_status set_lists(st_net *net, const decode_plan *p, const row_lists
     return SOTTO_OK;
 }
 
+/* What the rows that want logits get of the plan's, where these lie or as a copy. */
+static sotto_status give_logits(const st_net *net, const decode_plan *p, st_row *rows, const int32_t *want, int n_want,
+                                bool in_place, sotto_error *err)
+{
+    const size_t n = (size_t)net->m->h.n_vocab, bytes = n * sizeof(float);
+    float *const view = in_place ? sotto_plan_view(p->plan, p->io.logits) : NULL;
+    for (int i = 0; i < n_want; i++) {
+        const size_t row = (size_t)(p->io.want ? i : want[i]);
+        if (view)
+            rows[want[i]].logits = view + row * n;
+        else
+            ST_TRY(sotto_plan_get(p->plan, p->io.logits, row * bytes, rows[want[i]].logits, bytes, err));
+    }
+    return SOTTO_OK;
+}
+
 /* At most as many rows as there are positions, so that memory does not depend on the number of windows that are prompted. */
-static sotto_status decode_piece(st_net *net, const st_row *rows, int n_rows, sotto_error *err)
+static sotto_status decode_piece(st_net *net, st_row *rows, int n_rows, bool last, sotto_error *err)
 {
     int32_t *at[N_LISTS];
     for (int i = 0; i < N_LISTS; i++)
@@ -464,22 +505,17 @@ static sotto_status decode_piece(st_net *net, const st_row *rows, int n_rows, so
     ST_TRY(set_lists(net, p, &in, err));
     net->output_valid = false;
     ST_TRY(sotto_plan_run(p->plan, &net->run, err));
-    const size_t bytes = (size_t)net->m->h.n_vocab * sizeof(float);
-    for (int i = 0; i < n_want; i++) {
-        const size_t row = (size_t)(p->io.want ? i : in.want[i]);
-        ST_TRY(sotto_plan_get(p->plan, p->io.logits, row * bytes, rows[in.want[i]].logits, bytes, err));
-    }
-    return SOTTO_OK;
+    return give_logits(net, p, rows, in.want, n_want, last, err);
 }
 
-static sotto_status decode(void *ctx, const st_row *rows, int n_rows, sotto_error *err)
+static sotto_status decode(void *ctx, st_row *rows, int n_rows, sotto_error *err)
 {
     st_net *net = ctx;
     const int most = net->m->h.n_text_ctx;
     if (n_rows < 1 || n_rows > net->n_window * most)
         return st_fail(err, SOTTO_E_ARGUMENT, "decode: %d rows, expected 1 to %d", n_rows, net->n_window * most);
     for (int i = 0; i < n_rows; i += most)
-        ST_TRY(decode_piece(net, rows + i, n_rows - i < most ? n_rows - i : most, err));
+        ST_TRY(decode_piece(net, rows + i, n_rows - i < most ? n_rows - i : most, n_rows - i <= most, err));
     return SOTTO_OK;
 }
 

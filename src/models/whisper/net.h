@@ -14,9 +14,18 @@ typedef struct st_net st_net;
 typedef sotto_status (*st_encode_outside)(void *user, const float *log_mel, int n_mels, int n_frames, float *out,
                                           sotto_error *err);
 
+typedef struct st_net_shape {
+    int n_seq;
+    sotto_dtype keys, values; /* of both caches */
+} st_net_shape;
+
 /* Caches for one window of n_seq sequences. All sizes are known (st_net_bytes) before the first byte of cache is allocated. */
-sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena, int n_seq,
-                           st_net **out, sotto_error *err);
+sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena,
+                           const st_net_shape *shape, st_net **out, sotto_error *err);
+/* The type that a name stands for: NULL or "auto" the one that goes with the model's compute type; heads must be whole blocks
+ * of it. `field` is named when it does not. */
+sotto_status st_net_cache_type(const sotto_whisper_model *model, const char *field, const char *name, sotto_dtype *out,
+                               sotto_error *err);
 void st_net_free(st_net *net);
 /* The interface to speech logic; valid as long as the net. */
 st_engine st_net_engine(st_net *net);

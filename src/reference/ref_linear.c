@@ -3,10 +3,23 @@
 
 #include "reference/ref.h"
 
-/* A row of the weights as f32, in scratch. */
+enum { BLOCK = 32 };
+
+/* Weights of block types that meet bytes. */
+static bool takes_bytes(const sotto_tensor *node)
+{
+    return node->params.compute == SOTTO_COMPUTE_INT8 && sotto_dtype_block(node->src[1]->dtype) > 1;
+}
+
+/* A row of the weights as f32, in scratch; behind it, for products of bytes, the left side. */
 static size_t scratch_row(const sotto_tensor *node)
 {
     return (size_t)node->src[1]->dim[0];
+}
+
+static size_t scratch_linear(const sotto_tensor *node)
+{
+    return scratch_row(node) + (takes_bytes(node) ? (size_t)(st_tensor_n_rows(node) * node->src[1]->dim[0]) : 0);
 }
 
 static const float *weights_row(st_ref_run *r, const sotto_tensor *w, int64_t o)
@@ -71,11 +84,53 @@ static void linear_i8(st_ref_run *r, const sotto_tensor *node)
     }
 }
 
+/* Thirty-two elements brought to 8 bits, as SOTTO_COMPUTE_INT8 says; steps of f32, so that all backends find the same integers.
+ * A number that is not finite makes all NaN. */
+static void round_block(const char *x, int64_t first, double *out)
+{
+    float most = 0, check = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        const float value = (float)st_ref_f32(x, first + i);
+        most = fabsf(value) > most ? fabsf(value) : most;
+        check += value * 0.0f;
+    }
+    const float factor = most >= 1e-30f ? 127.0f / most : 0.0f;
+    const double scale = (double)(most >= 1e-30f ? most / 127.0f : 0.0f);
+    for (int i = 0; i < BLOCK; i++) {
+        const float value = (float)st_ref_f32(x, first + i);
+        out[i] = check == 0 ? (double)nearbyintf(value * factor) * scale : NAN;
+    }
+}
+
+static void linear_bytes(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[0], *w = node->src[1];
+    const int64_t k = w->dim[0], rows = st_tensor_n_rows(node);
+    double *const left = r->scratch + k;
+    for (int64_t n = 0; node->dim[0] > 0 && n < rows; n++)
+        for (int64_t i = 0; i < k; i += BLOCK)
+            round_block(st_ref_address(x, st_ref_position(node, n * node->dim[0])), i, left + n * k + i);
+    for (int64_t o = 0; o < node->dim[0] && !st_ref_stop(r); o++) {
+        const float *weights = weights_row(r, w, o);
+        for (int64_t n = 0; n < rows; n++) {
+            const st_ref_at row = st_ref_position(node, n * node->dim[0]);
+            double sum = 0;
+            for (int64_t i = 0; i < k; i++)
+                sum += left[n * k + i] * weights[i];
+            finish(node, (st_ref_at){{o, row.i[1], row.i[2], row.i[3]}}, sum);
+        }
+    }
+}
+
 static void linear(st_ref_run *r, const sotto_tensor *node)
 {
     const sotto_tensor *x = node->src[0], *w = node->src[1];
     if (st_ref_is_scaled(w)) {
         linear_i8(r, node);
+        return;
+    }
+    if (takes_bytes(node)) {
+        linear_bytes(r, node);
         return;
     }
     for (int64_t o = 0; o < node->dim[0] && !st_ref_stop(r); o++) {
@@ -131,6 +186,6 @@ static void matmul(st_ref_run *r, const sotto_tensor *node)
     }
 }
 
-const st_ref_op st_ref_linear = {linear, scratch_row};
+const st_ref_op st_ref_linear = {linear, scratch_linear};
 const st_ref_op st_ref_conv_1d = {conv_1d, scratch_row};
 const st_ref_op st_ref_matmul = {matmul, NULL};

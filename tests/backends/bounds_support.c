@@ -63,6 +63,27 @@ static double i8_bound(const float *left, const float *right, int64_t k, double 
     return 4 * U * (magnitude + fabs(bias)) + (whole_left ? 0.5001 * steps + product_bound((double)k, magnitude) : 0);
 }
 
+/* Products of blocks as integers. Weights are sums of a step times a code and of what the smallest code stands for, which is
+ * no larger than the largest of their 256, give or take what the quantiser rounded. */
+static double bytes_bound(const float *left, const float *right, int64_t k, double bias, bool whole_left)
+{
+    double magnitude = fabs(bias), steps = 0, whole = fabs(bias);
+    for (int64_t i = 0; i < k; i += 32) {
+        double most = 0, largest = 0;
+        for (int64_t j = i - i % 256; j < i - i % 256 + 256 && j < k; j++)
+            largest = fmax(largest, fabs(right[j]));
+        for (int64_t j = i; j < i + 32; j++)
+            most = fmax(most, fabs(left[j]));
+        for (int64_t j = i; j < i + 32; j++) {
+            magnitude += (fabs(left[j]) + most / 254) * 3.5 * largest;
+            steps += most / 254 * fabs(right[j]);
+            whole += fabs((double)left[j] * right[j]);
+        }
+    }
+    const double rest = whole_left ? 1.0001 * steps + product_bound((double)k, whole) : 0;
+    return ((double)k / 16 + 12) * U * magnitude + rest + 1e-35;
+}
+
 static void bound_product(const sotto_tensor *node, float *const *src, const float *y, bool whole_left, double *bound)
 {
     const sotto_tensor *x = node->src[0], *w = node->src[1];
@@ -91,6 +112,9 @@ static void bound_product(const sotto_tensor *node, float *const *src, const flo
                     double error = product_bound((double)k, magnitude) + rounded;
                     if (w->dtype == SOTTO_I8)
                         error = i8_bound(left, right, k, src[2] ? src[2][o] : 0, whole_left) + rounded;
+                    if (node->op == ST_OP_LINEAR && node->params.compute == SOTTO_COMPUTE_INT8 &&
+                        sotto_dtype_block(w->dtype) > 1)
+                        error = bytes_bound(left, right, k, src[2] ? src[2][o] : 0, whole_left);
                     bound[at] = activation_bound(node->params.act, sum, error);
                     if (!matmul && src[3])
                         bound[at] += U * (fabs(y[at]) + fabs(src[3][at]));

@@ -10,7 +10,7 @@ if(SOTTO_CUDA AND SOTTO_SIM AND CMAKE_SYSTEM_NAME STREQUAL Linux)
   target_link_options(cuda_mock PRIVATE LINKER:-soname,libcuda.so.1 LINKER:--exclude-libs,ALL)
   # The same tests as on a real device, which run there when the stand-in is not in the way. Of the conformance table all
   # but the cases of very many rows, which the simulator has as well.
-  set(mock_runs "cuda" "networks" "k_types")
+  set(mock_runs "cuda" "networks" "k_types" "int8_products")
   foreach(part products convolutions rows elements moves block_moves masked_rows attention cells grouped_cells narrow_products
       narrow_attention)
     list(APPEND mock_runs "conformance test_${part}")

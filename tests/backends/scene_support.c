@@ -255,11 +255,20 @@ void scene_print_coverage(void)
                            sotto_dtype_name((sotto_dtype)t), covered[d].n_here[op][t], covered[d].n_elsewhere[op][t]);
 }
 
-static bool keeps_left_whole(sotto_backend *b)
+/* Whether the device multiplies by a left side that it did not bring to bytes, where the reference does. */
+static bool keeps_left_whole(sotto_backend *b, const variant *v)
 {
+    enum { MOST_ROWS = 16 }; /* that GPUs take as bytes */
     sotto_device_info info;
     ok(sotto_backend_device(b, 0, &info, NULL), &(sotto_error){0});
-    return info.kind == SOTTO_DEVICE_GPU || info.kind == SOTTO_DEVICE_SIMULATOR;
+    const bool gpu = info.kind == SOTTO_DEVICE_GPU || info.kind == SOTTO_DEVICE_SIMULATOR;
+    if (v->dtype == SOTTO_I8)
+        return gpu;
+    if (v->compute != SOTTO_COMPUTE_INT8 || sotto_dtype_block(v->dtype) <= 1)
+        return false;
+    if (gpu)
+        return !strstr(info.features, "dot4") || !v->matrix || v->dim[1] * v->dim[2] > MOST_ROWS;
+    return info.kind == SOTTO_DEVICE_CPU && !v->matrix;
 }
 
 /* ---- what the reference says, once for all devices ---- */
@@ -337,7 +346,7 @@ static uint64_t seed_of(const char *key)
 
 void scene_compare(sotto_backend *b, sotto_backend *ref, const char *what, build_fn *build, const variant *v)
 {
-    const bool whole_left = v->dtype == SOTTO_I8 && keeps_left_whole(b);
+    const bool whole_left = keeps_left_whole(b, v);
     char key[300], where[600];
     describe(what, v, whole_left, key, sizeof key);
     const uint64_t seed = seed_of(key);

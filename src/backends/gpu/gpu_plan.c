@@ -126,6 +126,7 @@ st_gpu_arg st_gpu_scratch(st_gpu_builder *b, size_t bytes)
 {
     if (bytes > b->scratch_bytes)
         b->scratch_bytes = bytes;
+    b->left = NULL;
     return (st_gpu_arg){&b->gpu->scratch, 0};
 }
 

@@ -30,8 +30,10 @@ typedef struct st_gpu_builder {
     const bool *halves; /* [n_node]: the node's result is kept in halves */
     st_gpu_launch *list;
     int64_t n, cap;
-    int node;             /* in work */
-    size_t scratch_bytes; /* the most that a node asked for */
+    int node;                 /* in work */
+    size_t scratch_bytes;     /* the most that a node asked for */
+    const sotto_tensor *left; /* lies in scratch as bytes; NULL: nothing that a later node could read */
+    bool left_pairs;          /* how (ops_dot.c) */
 } st_gpu_builder;
 
 typedef struct st_gpu_op {

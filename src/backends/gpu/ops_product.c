@@ -2,6 +2,7 @@
 #include "backends/gpu/gpu_pack.h"
 #include "backends/gpu/gpu_plan.h"
 #include "backends/gpu/kernels/params.h"
+#include "backends/gpu/ops_dot.h"
 #include "base/status.h"
 
 enum {
@@ -165,6 +166,10 @@ static sotto_status emit(st_gpu_builder *b, const sotto_tensor *node, struct pro
     const uint32_t batch = (uint32_t)(p->batch2 * batch3), m = (uint32_t)p->m, n = (uint32_t)p->n;
     const bool by_units = caps->has_mma && k->has_mma && node->params.compute == SOTTO_COMPUTE_F16 && p->w_wide;
     p->x_wide = is_wide(p, x);
+    if (st_gpu_takes_dots(b, node, p)) {
+        const st_gpu_arg args[] = {x->at, w->at, st_gpu_scales_of(node->src[1]), bias.at, residual.at, y->at};
+        return st_gpu_emit_dots(b, node, p, batch, args, err);
+    }
     const bool few = m <= (by_units ? MOST_ROWS_GEMV : MOST_ROWS_FEW) && p->x_wide && p->w_wide && p->x_len == NO_LIMIT;
     if (by_units && !few && (p->x_type != SOTTO_F16 || !p->x_wide)) {
         /* rows one after another; of a convolution, whose rows overlap, what they are cut from */

@@ -93,6 +93,14 @@ struct product_p {
     int has_bias, has_residual, act;
 };
 
+/* Rows of k elements as bytes; row r is row r % dim1 of matrix (r / dim1 % dim2, r / dim1 / dim2) of x. */
+struct bytes_p {
+    int n_rows, k, dim1, dim2;
+    int x_stride[4], x_type;
+    int pairs; /* of eight elements first the even ones */
+    int wide;  /* rows may be read eight elements at a time */
+};
+
 /* q [b, n_q, h, d], k and v [b, n_k, h_kv, d], y [b, n_q, h * d] */
 struct attention_p {
     int n_q, n_k, h, h_kv, d;

@@ -125,6 +125,12 @@ FN float exp2_(float x)
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+FN float rint_(float x)
+{
+    float y;
+    asm("cvt.rni.f32.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 FN int imin(int a, int b)
 {
     return a < b ? a : b;

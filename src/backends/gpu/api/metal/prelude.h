@@ -88,6 +88,7 @@ FN uint pack_half2(float a, float b)
 #define sqrt_ precise::sqrt
 #define rsqrt_ precise::rsqrt
 #define tanh_ precise::tanh
+#define rint_ rint
 #define fabs_ fabs
 #define fmin_ fmin
 #define fmax_ fmax

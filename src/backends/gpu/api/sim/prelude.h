@@ -173,6 +173,7 @@ FN uint pack_half2(float a, float b)
 #define fmax_ fmaxf
 #define erf_ erff
 #define exp2_ exp2f
+#define rint_ rintf
 
 FN float rsqrt_(float x)
 {

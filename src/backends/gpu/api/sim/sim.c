@@ -46,10 +46,11 @@ static sotto_status device_caps(int index, st_gpu_caps *out, sotto_error *err)
                          .subgroup = s->subgroup,
                          .n_units = s->has_mma ? 4 : 32, /* so that tiles of both sizes are chosen, and caches are cut */
                          .has_mma = s->has_mma && s->subgroup == 32,
+                         .has_dot4 = true,
                          .unified = s->unified};
     snprintf(out->id, sizeof out->id, "sim:%d", index);
     snprintf(out->name, sizeof out->name, "simulated GPU, subgroups of %d, %s", s->subgroup, order[s->order]);
-    snprintf(out->features, sizeof out->features, "subgroup=%d local=%zu%s%s", s->subgroup, s->local_bytes,
+    snprintf(out->features, sizeof out->features, "subgroup=%d local=%zu dot4%s%s", s->subgroup, s->local_bytes,
              out->has_mma ? " mma" : "", s->unified ? " unified" : "");
     return SOTTO_OK;
 }

@@ -1,0 +1,3 @@
+#include "backends/gpu/api/sim/prelude.h"
+
+#include "backends/gpu/kernels/dot_q4_0.krn"

@@ -135,6 +135,20 @@ SOTTO_API void sotto_store_set_device(sotto_store *store, int device);
  * may be repacked. Returns NULL only when the store notes a sticky error (bad shape, no memory), reported by allocate. */
 SOTTO_API sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims,
                                         const int64_t *dim, bool matrix);
+/* Where the rows of a tensor are already, contiguous and of its type, in memory of the host that stays as it is until the
+ * store is freed: a mapped file. `memory` is all of it, of which whole pages around the tensor may be read. */
+typedef struct sotto_host_rows {
+    const void *rows, *memory;
+    size_t bytes; /* of memory */
+} sotto_host_rows;
+/* As sotto_store_add() for a weights store. Where the device can read the rows at their place, and keeps them in no other
+ * layout, they are not copied: uploading them changes nothing, and they take no memory of the store. */
+SOTTO_API sotto_tensor *sotto_store_add_over(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims,
+                                             const int64_t *dim, bool matrix, const sotto_host_rows *at);
+/* True when any rows of the tensor are read at their place; certain once the store is allocated. */
+SOTTO_API bool sotto_store_in_place(const sotto_store *store, const sotto_tensor *t);
+/* Bytes of tensors that one device reads at their place, or all devices together: -1. */
+SOTTO_API uint64_t sotto_store_in_place_bytes(const sotto_store *store, int device);
 /* The error that a declaration noted, before tensors that may be NULL are put into graphs. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_store_check(const sotto_store *store, sotto_error *err);
 /* Bytes that sotto_store_allocate() will take; nothing is allocated before it. */

@@ -33,7 +33,8 @@ typedef struct sotto_llama_model_options {
      * NULL or "auto": what the device prefers. */
     const char *compute;
     bool no_mmap; /* read the file into memory instead of mapping it */
-    bool mlock;   /* keep mapped pages in memory while loading; a warning where the system refuses */
+    bool mlock;   /* keep mapped pages in memory while loading, and those of weights that are read in place as long as
+                     the model; a warning where the system refuses */
     /* Only count: weights are declared and not loaded, and sessions take no memory for caches. */
     bool measure_only;
 } sotto_llama_model_options;
@@ -45,7 +46,8 @@ SOTTO_API void sotto_llama_model_options_default(sotto_llama_model_options *opti
  * SOTTO_E_UNSUPPORTED (an unknown architecture or tokenizer), SOTTO_E_MEMORY, SOTTO_E_DEVICE. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_model_open(const char *path, const sotto_llama_model_options *options,
                                                               sotto_llama_model **out, sotto_error *err);
-/* From a file that is open already and is not needed after the call. */
+/* From a file that is open already and need not stay so: the model keeps what it reads in place. The file on disk is not to be
+ * changed before the model is freed (no_mmap reads it into memory instead). */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_llama_model_load(const sotto_model_file *file,
                                                               const sotto_llama_model_options *options,
                                                               sotto_llama_model **out, sotto_error *err);
@@ -142,6 +144,7 @@ SOTTO_API void sotto_llama_session_free(sotto_llama_session *session);
 
 typedef struct sotto_llama_memory {
     uint64_t weights, cache, compute; /* bytes; compute: of the largest batch */
+    uint64_t in_place;                /* weights besides, which are read where the file is mapped */
 } sotto_llama_memory;
 /* On device number `device` of the backend, or on all together: -1. Known before anything is allocated (measure_only). */
 SOTTO_API void sotto_llama_get_memory(const sotto_llama_session *session, int device, sotto_llama_memory *out);

@@ -254,6 +254,7 @@ SOTTO_API void sotto_whisper_get_timings(const sotto_whisper_session *session, s
 typedef struct sotto_whisper_memory {
     char device[32];
     uint64_t weights, caches, compute; /* weights are the model's, shared by its sessions */
+    uint64_t in_place;                 /* weights besides, which are read where the file is mapped */
 } sotto_whisper_memory;
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_get_memory(const sotto_whisper_session *session, int device,
                                                                 sotto_whisper_memory *out, sotto_error *err);

@@ -38,18 +38,19 @@ void cli_device_fill(const cli_device_args *a, sotto_backend_options *o)
 
 sotto_status cli_print_memory(const sotto_whisper_session *session, sotto_error *err)
 {
-    static const char row[] = "%-12s %10.1f %10.1f %10.1f %10.1f\n";
+    static const char row[] = "%-12s %10.1f %10.1f %10.1f %10.1f %10.1f\n";
     sotto_whisper_memory m, all = {0};
     sotto_status status;
-    printf("%-12s %10s %10s %10s %10s\n", "MB", "weights", "caches", "compute", "total");
+    printf("%-12s %10s %10s %10s %10s %10s\n", "MB", "weights", "caches", "compute", "total", "in file");
     for (int d = 0; (status = sotto_whisper_get_memory(session, d, &m, err)) == SOTTO_OK; d++) {
         printf(row, m.device, (double)m.weights / 1e6, (double)m.caches / 1e6, (double)m.compute / 1e6,
-               (double)(m.weights + m.caches + m.compute) / 1e6);
+               (double)(m.weights + m.caches + m.compute) / 1e6, (double)m.in_place / 1e6);
         all.weights += m.weights;
         all.caches += m.caches;
         all.compute += m.compute;
+        all.in_place += m.in_place;
     }
     printf(row, "all", (double)all.weights / 1e6, (double)all.caches / 1e6, (double)all.compute / 1e6,
-           (double)(all.weights + all.caches + all.compute) / 1e6);
+           (double)(all.weights + all.caches + all.compute) / 1e6, (double)all.in_place / 1e6);
     return status == SOTTO_E_NOT_FOUND ? SOTTO_OK : status;
 }

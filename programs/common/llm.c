@@ -109,9 +109,9 @@ sotto_status cli_llm_session(const cli_llm_args *a, const sotto_llama_model *mod
 
 sotto_status cli_llm_print_memory(const sotto_llama_model *model, const sotto_llama_session *session, sotto_error *err)
 {
-    static const char line[] = "%-12s %10.1f %10.1f %10.1f %10.1f\n";
+    static const char line[] = "%-12s %10.1f %10.1f %10.1f %10.1f %10.1f\n";
     const sotto_backend *backend = sotto_llama_model_backend(model);
-    printf("%-12s %10s %10s %10s %10s\n", "MB", "weights", "caches", "compute", "total");
+    printf("%-12s %10s %10s %10s %10s %10s\n", "MB", "weights", "caches", "compute", "total", "in file");
     const int n = sotto_backend_device_count(backend);
     for (int d = 0; d <= n; d++) {
         sotto_device_info info = {.id = "all"};
@@ -121,7 +121,7 @@ sotto_status cli_llm_print_memory(const sotto_llama_model *model, const sotto_ll
             return status;
         sotto_llama_get_memory(session, d < n ? d : -1, &m);
         printf(line, info.id, (double)m.weights / 1e6, (double)m.cache / 1e6, (double)m.compute / 1e6,
-               (double)(m.weights + m.cache + m.compute) / 1e6);
+               (double)(m.weights + m.cache + m.compute) / 1e6, (double)m.in_place / 1e6);
     }
     return SOTTO_OK;
 }

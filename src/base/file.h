@@ -19,6 +19,12 @@ sotto_status st_file_map_open(const char *path, st_file_map *out, sotto_error *e
 sotto_status st_file_map_read(const char *path, st_file_map *out, sotto_error *err);
 /* Keep its pages in memory until it is closed. Where the system's limit forbids that, nothing changes and err says so. */
 sotto_status st_file_map_lock(const st_file_map *map, const char *path, sotto_error *err);
+/* No longer all of it: what is locked after this stays so. */
+void st_file_map_unlock(const st_file_map *map);
+/* [offset, offset + size) will be read again and again; with `lock` its pages stay in memory, where the system allows it. */
+void st_file_map_keep(const st_file_map *map, size_t offset, size_t size, bool lock);
+/* Bytes from `data` on that may be read: of a mapped file whole pages, of one that was read into memory none. */
+size_t st_file_map_pages(const st_file_map *map);
 void st_file_map_close(st_file_map *map);
 /* Tell the system that [offset, offset + size) is not needed for now; reading it again works and costs a page fault. */
 void st_file_map_release(const st_file_map *map, size_t offset, size_t size);

@@ -111,6 +111,32 @@ sotto_status st_file_map_lock(const st_file_map *map, const char *path, sotto_er
                    st_os_errno_text(errno, reason, sizeof reason));
 }
 
+size_t st_file_map_pages(const st_file_map *map)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return map->impl || !map->data ? 0 : (map->size + page - 1) / page * page;
+}
+
+void st_file_map_unlock(const st_file_map *map)
+{
+    if (map->data)
+        munlock(map->data, map->size);
+}
+
+void st_file_map_keep(const st_file_map *map, size_t offset, size_t size, bool lock)
+{
+    if (map->impl || !map->data || offset > map->size)
+        return;
+    if (size > map->size - offset)
+        size = map->size - offset;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), begin = offset / page * page;
+    void *const first = (void *)(uintptr_t)(map->data + begin);
+    madvise(first, offset + size - begin, MADV_NORMAL);
+    madvise(first, offset + size - begin, MADV_WILLNEED);
+    if (lock)
+        mlock(first, offset + size - begin);
+}
+
 void st_file_map_close(st_file_map *map)
 {
     if (map->impl) {

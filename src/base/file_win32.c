@@ -155,6 +155,26 @@ sotto_status st_file_map_lock(const st_file_map *map, const char *path, sotto_er
                    (unsigned long)GetLastError());
 }
 
+size_t st_file_map_pages(const st_file_map *map)
+{
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    const size_t page = info.dwPageSize;
+    return map->impl || !map->data ? 0 : (map->size + page - 1) / page * page;
+}
+
+void st_file_map_unlock(const st_file_map *map)
+{
+    if (map->data)
+        VirtualUnlock((void *)(uintptr_t)map->data, map->size);
+}
+
+void st_file_map_keep(const st_file_map *map, size_t offset, size_t size, bool lock)
+{
+    if (lock && !map->impl && map->data && offset <= map->size)
+        VirtualLock((void *)(uintptr_t)(map->data + offset), size < map->size - offset ? size : map->size - offset);
+}
+
 void st_file_map_close(st_file_map *map)
 {
     if (map->impl)

@@ -273,6 +273,7 @@ static sotto_status create(const char *path, sotto_model_file **out, sotto_error
         sotto_model_file_free(file);
         return st_fail_memory(err, sizeof *file, "a model file");
     }
+    atomic_init(&file->owners, 1);
     file->format = "unknown";
     *out = file;
     return SOTTO_OK;
@@ -328,7 +329,7 @@ sotto_status sotto_model_file_open_memory(const void *data, size_t size, const c
 
 void sotto_model_file_free(sotto_model_file *file)
 {
-    if (!file)
+    if (!file || atomic_fetch_sub(&file->owners, 1) > 1)
         return;
     for (int64_t i = 0; i < file->n_parts; i++)
         st_file_map_close(&file->parts[i].map);
@@ -421,6 +422,46 @@ void sotto_model_tensor_release(const sotto_model_file *file, const sotto_model_
         if (map->data && at >= start && at - start < map->size)
             st_file_map_release(map, at - start, t->bytes);
     }
+}
+
+/* ---- staying ---- */
+
+/* The map that the bytes are in; NULL: none. */
+static const st_file_map *map_of(const sotto_model_file *file, const void *data, size_t bytes)
+{
+    const uintptr_t at = (uintptr_t)data;
+    for (int64_t i = 0; i < file->n_parts; i++) {
+        const st_file_map *map = &file->parts[i].map;
+        const uintptr_t start = (uintptr_t)map->data;
+        if (map->data && at >= start && at - start <= map->size && bytes <= map->size - (at - start))
+            return map;
+    }
+    return NULL;
+}
+
+size_t st_model_pages(const sotto_model_file *file, const void *data, size_t bytes, const void **memory)
+{
+    const st_file_map *const map = map_of(file, data, bytes);
+    *memory = map ? map->data : NULL;
+    return map ? st_file_map_pages(map) : 0;
+}
+
+sotto_model_file *st_model_retain(const sotto_model_file *file)
+{
+    sotto_model_file *const own = (sotto_model_file *)(uintptr_t)file; /* the count is all that changes */
+    atomic_fetch_add(&own->owners, 1);
+    for (int64_t i = 0; i < file->n_parts && file->options.mlock; i++) {
+        st_file_map_unlock(&file->parts[i].map);
+        st_file_map_release(&file->parts[i].map, 0, file->parts[i].map.size);
+    }
+    return own;
+}
+
+void st_model_keep(const sotto_model_file *file, const void *data, size_t bytes)
+{
+    const st_file_map *const map = map_of(file, data, bytes);
+    if (map)
+        st_file_map_keep(map, (size_t)((const uint8_t *)data - map->data), bytes, file->options.mlock);
 }
 
 /* ---- metadata ---- */

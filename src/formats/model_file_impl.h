@@ -3,6 +3,8 @@
 #ifndef SOTTO_SRC_FORMATS_MODEL_FILE_IMPL_H
 #define SOTTO_SRC_FORMATS_MODEL_FILE_IMPL_H
 
+#include <stdatomic.h>
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -32,6 +34,7 @@ typedef struct st_model_part {
 } st_model_part;
 
 struct sotto_model_file {
+    atomic_int owners;
     st_arena *arena;
     sotto_model_file_options options;
     const char *format;
@@ -64,6 +67,13 @@ sotto_status st_model_open_bytes(const void *data, size_t size, const char *name
                                  sotto_model_file **out, sotto_error *err);
 
 /* ---- files ---- */
+
+/* The mapped pages that the bytes lie in; 0: they are no part of a mapped file. */
+size_t st_model_pages(const sotto_model_file *file, const void *data, size_t bytes, const void **memory);
+/* Another owner, for weights that are read at their place: the file stays until it, too, calls sotto_model_file_free(). Pages
+ * that the options keep in memory are let go, but for those that st_model_keep() then names. */
+sotto_model_file *st_model_retain(const sotto_model_file *file);
+void st_model_keep(const sotto_model_file *file, const void *data, size_t bytes);
 
 /* Map a file that lives as long as the model file. */
 sotto_status st_model_map(sotto_model_file *file, const char *path, const uint8_t **data, size_t *size,

@@ -13,6 +13,8 @@ typedef struct st_buffer_traits {
     size_t alignment;   /* of every tensor's offset; power of two */
     size_t max_size;    /* of one buffer */
     size_t recommended; /* of all buffers of the device together, over which it gets slow; 0 = unknown */
+    size_t wrap_page;   /* both ends of memory that wrap_host() takes are multiples of it; 0 = it takes none */
+    size_t wrap_align;  /* of tensors in such memory; power of two */
 } st_buffer_traits;
 
 /* What the scheduler asks about an opened device. */
@@ -69,6 +71,8 @@ typedef struct st_backend_impl {
     /* Bytes that a stored tensor takes, with whatever layout the backend gives it (may set t->extra to a static table or
      * number; no allocation). ? = its contiguous size. */
     size_t (*stored_bytes)(void *state, st_buffer_usage usage, sotto_tensor *t);
+    /* ? = always. The bytes of such a stored tensor are its rows one after another, as in a file. */
+    bool (*stored_as_rows)(void *state, st_buffer_usage usage, const sotto_tensor *t);
     sotto_status (*buffer_alloc)(void *state, st_buffer_usage usage, size_t size, st_buffer *out, sotto_error *err);
     void (*buffer_free)(st_buffer *buffer);
     /* Rows [row, row + n_rows) of a stored tensor from contiguous host rows of type dtype (see sotto_store_upload). */
@@ -89,8 +93,8 @@ typedef struct st_backend_impl {
      * two cannot; the host is asked from then on. */
     sotto_status (*copy_peer)(void *dst_state, st_buffer *dst, size_t dst_offset, void *src_state, const st_buffer *src,
                               size_t src_offset, size_t bytes, sotto_error *err);
-    /* ? = memory is allocated and filled. A buffer over host memory (both ends on page borders) that stays until
-     * buffer_free; SOTTO_E_UNSUPPORTED: not this one. */
+    /* ? = memory is allocated and filled. A buffer over host memory (both ends on borders of wrap_page) that is only read,
+     * and stays until buffer_free. After any failure the memory is copied instead. */
     sotto_status (*wrap_host)(void *state, st_buffer_usage usage, void *memory, size_t bytes, st_buffer *out,
                               sotto_error *err);
     /* ? = ordinary pages. Makes copies from and to this host memory faster; a failure is no matter. */

@@ -210,6 +210,8 @@ sotto_status sotto_plan_set(sotto_plan *plan, sotto_tensor *t, size_t offset, co
     const st_runner *r = runner_of(plan, home);
     if (!r)
         return st_fail(err, SOTTO_E_ARGUMENT, "%s lives on a device that is not in use here", t->name);
+    if (home->buffer->wrapped)
+        return st_fail(err, SOTTO_E_ARGUMENT, "%s: is read at its place in memory of the host", t->name);
     return r->impl->set(r->state, home->buffer, home->offset + at, data, bytes, err);
 }
 

@@ -8,12 +8,22 @@
 #include "runtime/runtime_impl.h"
 
 enum { ROW_STEP = 32 }; /* matrices are cut between rows of such numbers: kernels work in tiles of 32 */
+enum { GAP = 1 << 16 }; /* that may lie between two tensors of one view */
 
 typedef struct store_buffer {
     st_buffer buffer; /* first: tensors point at it */
     int device;
-    size_t size; /* declared */
+    size_t size;     /* declared */
+    uintptr_t begin; /* of a view of the host's memory; 0 = memory of its own */
 } store_buffer;
+
+/* A tensor whose rows are at their place. */
+typedef struct placed {
+    sotto_tensor *t;
+    store_buffer *view;
+    uintptr_t rows;
+    sotto_tensor *whole; /* NULL, or the matrix of which it is the first piece */
+} placed;
 
 struct sotto_store {
     sotto_backend *backend;
@@ -22,6 +32,8 @@ struct sotto_store {
     int64_t n;       /* tensors */
     store_buffer **buffers;
     int64_t n_buffers, cap_buffers;
+    placed *placed;
+    int64_t n_placed, cap_placed;
     int device; /* of the tensors to come */
     bool allocated;
     sotto_error error; /* first error of declaring */
@@ -56,6 +68,7 @@ void sotto_store_free(sotto_store *store)
         st_free(store->buffers[i]);
     }
     st_free(store->buffers);
+    st_free(store->placed);
     st_arena_free(store->arena);
     st_free(store);
 }
@@ -114,7 +127,7 @@ static bool place(sotto_store *s, int device, sotto_tensor *t, const char *name)
     }
     store_buffer *b = NULL;
     for (int64_t i = s->n_buffers - 1; i >= 0 && !b; i--)
-        b = s->buffers[i]->device == device ? s->buffers[i] : NULL;
+        b = s->buffers[i]->device == device && !s->buffers[i]->begin ? s->buffers[i] : NULL;
     if (!b || !st_align_size(b->size, traits.alignment, &offset) || !st_add_size(offset, bytes, &end) ||
         end > traits.max_size) {
         b = new_buffer(s, device);
@@ -131,8 +144,57 @@ static bool place(sotto_store *s, int device, sotto_tensor *t, const char *name)
     return true;
 }
 
+/* The pages around a tensor's rows, when the device may read them there. */
+static bool pages_of(const sotto_store *s, int device, const sotto_tensor *t, const sotto_host_rows *at,
+                     uintptr_t *begin, uintptr_t *end)
+{
+    const st_runner *r = &s->backend->device[device];
+    const st_buffer_traits traits = r->impl->buffer_traits(r->state, s->usage);
+    const uintptr_t rows = (uintptr_t)at->rows, memory = (uintptr_t)at->memory, page = traits.wrap_page;
+    const size_t bytes = sotto_tensor_bytes(t);
+    if (!r->impl->wrap_host || page == 0 || bytes < page || rows % traits.wrap_align != 0 || rows < memory ||
+        at->bytes < bytes || rows - memory > at->bytes - bytes)
+        return false;
+    *begin = rows / page * page;
+    *end = (rows + bytes + page - 1) / page * page;
+    return *begin >= memory && *end - memory <= at->bytes && *end - *begin <= traits.max_size &&
+           (!r->impl->stored_as_rows || r->impl->stored_as_rows(r->state, s->usage, t));
+}
+
+/* Into a view that it borders on, or one of its own: views overlap by a page where tensors share it. False: not possible. */
+static bool place_over(sotto_store *s, int device, sotto_tensor *t, const sotto_host_rows *at)
+{
+    const st_runner *r = &s->backend->device[device];
+    uintptr_t begin, end;
+    if (!pages_of(s, device, t, at, &begin, &end) ||
+        !st_grow(&s->placed, &s->cap_placed, s->n_placed + 1, sizeof *s->placed))
+        return false;
+    const size_t most = r->impl->buffer_traits(r->state, s->usage).max_size;
+    store_buffer *view = NULL;
+    for (int64_t i = s->n_buffers - 1; i >= 0 && !view; i--) {
+        store_buffer *b = s->buffers[i];
+        const uintptr_t first = b->begin < begin ? b->begin : begin,
+                        last = b->begin + b->size > end ? b->begin + b->size : end;
+        const bool near = b->begin && b->device == device && begin <= b->begin + b->size + GAP && b->begin <= end + GAP;
+        if (near && last - first <= most) {
+            b->begin = first;
+            b->size = last - first;
+            view = b;
+        }
+    }
+    if (!view && !(view = new_buffer(s, device)))
+        return false;
+    if (!view->begin) {
+        view->begin = begin;
+        view->size = end - begin;
+    }
+    s->placed[s->n_placed++] = (placed){.t = t, .view = view, .rows = (uintptr_t)at->rows};
+    t->buffer = &view->buffer;
+    return true;
+}
+
 static sotto_tensor *declare(sotto_store *s, int device, const char *name, sotto_dtype dtype, int n_dims,
-                             const int64_t *dim, uint32_t flags)
+                             const int64_t *dim, uint32_t flags, const sotto_host_rows *at)
 {
     sotto_tensor *t = st_arena_alloc(s->arena, sizeof *t);
     if (!t)
@@ -141,7 +203,7 @@ static sotto_tensor *declare(sotto_store *s, int device, const char *name, sotto
         return refuse(s, SOTTO_E_ARGUMENT, name, "shape or type out of range");
     t->flags = ST_TENSOR_STORED | flags;
     snprintf(t->name, sizeof t->name, "%s", name);
-    return place(s, device, t, name) ? t : NULL;
+    return (at && place_over(s, device, t, at)) || place(s, device, t, name) ? t : NULL;
 }
 
 /* ---- matrices in pieces ---- */
@@ -214,7 +276,8 @@ bool sotto_store_would_split(const sotto_store *store, sotto_dtype dtype, int n_
     return store && dim && matrix_shape(store, dtype, n_dims, dim, &shape) && count_pieces(store, &shape) > 1;
 }
 
-static sotto_tensor *declare_pieces(sotto_store *s, const char *name, const sotto_tensor *shape, int n)
+static sotto_tensor *declare_pieces(sotto_store *s, const char *name, const sotto_tensor *shape, int n,
+                                    const sotto_host_rows *at)
 {
     sotto_tensor *t = st_arena_alloc(s->arena, sizeof *t);
     st_split *split = st_arena_alloc(s->arena, sizeof *split);
@@ -234,14 +297,22 @@ static sotto_tensor *declare_pieces(sotto_store *s, const char *name, const sott
             char piece[ST_NAME_SIZE];
             snprintf(piece, sizeof piece, "%.40s/%d", name, split->n);
             const int64_t dim[2] = {shape->dim[0], to - row < step ? to - row : step};
+            sotto_host_rows part = {0};
+            if (at) {
+                part = *at;
+                part.rows = (const char *)at->rows + (size_t)row * sotto_dtype_row_bytes(shape->dtype, shape->dim[0]);
+            }
             split->piece[split->n].row = row;
-            split->piece[split->n].t = declare(s, d, piece, shape->dtype, 2, dim, ST_TENSOR_MATRIX);
+            split->piece[split->n].t = declare(s, d, piece, shape->dtype, 2, dim, ST_TENSOR_MATRIX, at ? &part : NULL);
             if (!split->piece[split->n].t)
                 return NULL;
             split->n++;
         }
     }
     t->buffer = split->piece[0].t->buffer;
+    for (int64_t i = 0; i < s->n_placed; i++)
+        if (s->placed[i].t == split->piece[0].t)
+            s->placed[i].whole = t;
     s->n++;
     return t;
 }
@@ -249,20 +320,28 @@ static sotto_tensor *declare_pieces(sotto_store *s, const char *name, const sott
 sotto_tensor *sotto_store_add(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims, const int64_t *dim,
                               bool matrix)
 {
+    return sotto_store_add_over(store, name, dtype, n_dims, dim, matrix, NULL);
+}
+
+sotto_tensor *sotto_store_add_over(sotto_store *store, const char *name, sotto_dtype dtype, int n_dims,
+                                   const int64_t *dim, bool matrix, const sotto_host_rows *at)
+{
     if (!store)
         return NULL;
     if (!name || !dim)
         return refuse(store, SOTTO_E_ARGUMENT, name ? name : "a tensor", "name or shape is NULL");
     if (store->allocated)
         return refuse(store, SOTTO_E_ARGUMENT, name, "declared after the store was allocated");
+    if (at && (!at->rows || !at->memory || store->usage != ST_BUFFER_WEIGHTS))
+        return refuse(store, SOTTO_E_ARGUMENT, name, "rows at their place are for weights, and not NULL");
     sotto_tensor shape;
     if (matrix && matrix_shape(store, dtype, n_dims, dim, &shape)) {
         const int n = count_pieces(store, &shape);
         if (n > 1)
-            return declare_pieces(store, name, &shape, n);
+            return declare_pieces(store, name, &shape, n, at);
     }
     sotto_tensor *t = declare(store, store->device, name, dtype, n_dims, dim,
-                              matrix && store->usage == ST_BUFFER_WEIGHTS ? ST_TENSOR_MATRIX : 0u);
+                              matrix && store->usage == ST_BUFFER_WEIGHTS ? ST_TENSOR_MATRIX : 0u, at);
     store->n += t != NULL;
     return t;
 }
@@ -271,7 +350,7 @@ uint64_t sotto_store_bytes(const sotto_store *store)
 {
     uint64_t n = 0;
     for (int64_t i = 0; store && i < store->n_buffers; i++)
-        n += store->buffers[i]->size;
+        n += store->buffers[i]->begin ? 0 : store->buffers[i]->size;
     return n;
 }
 
@@ -279,8 +358,35 @@ uint64_t sotto_store_device_bytes(const sotto_store *store, int device)
 {
     uint64_t n = 0;
     for (int64_t i = 0; store && i < store->n_buffers; i++)
-        n += store->buffers[i]->device == device ? store->buffers[i]->size : 0;
+        n += store->buffers[i]->device == device && !store->buffers[i]->begin ? store->buffers[i]->size : 0;
     return n;
+}
+
+uint64_t sotto_store_in_place_bytes(const sotto_store *store, int device)
+{
+    uint64_t n = 0;
+    for (int64_t i = 0; store && i < store->n_placed; i++)
+        n += device < 0 || store->placed[i].view->device == device ? sotto_tensor_bytes(store->placed[i].t) : 0;
+    return n;
+}
+
+static bool is_placed(const sotto_store *store, const sotto_tensor *t)
+{
+    for (int64_t i = 0; i < store->n_placed; i++)
+        if (store->placed[i].t == t)
+            return true;
+    return false;
+}
+
+bool sotto_store_in_place(const sotto_store *store, const sotto_tensor *t)
+{
+    bool any = store && t && is_placed(store, t);
+    if (store && t && (t->flags & ST_TENSOR_SPLIT)) {
+        const st_split *split = t->extra;
+        for (int i = 0; i < split->n && !any; i++)
+            any = is_placed(store, split->piece[i].t);
+    }
+    return any;
 }
 
 /* ---- memory ---- */
@@ -291,7 +397,7 @@ static void warn_about_size(const sotto_store *s)
     for (int d = 0; d < s->backend->n_device; d++) {
         const st_runner *r = &s->backend->device[d];
         const size_t most = r->impl->buffer_traits(r->state, s->usage).recommended;
-        const uint64_t need = sotto_store_device_bytes(s, d);
+        const uint64_t need = sotto_store_device_bytes(s, d) + sotto_store_in_place_bytes(s, d);
         if (most > 0 && need > most)
             st_log(&s->backend->logger, SOTTO_LOG_WARNING,
                    "%s: %llu bytes of %s are more than the %zu that the device works well with", r->id,
@@ -306,15 +412,66 @@ sotto_status sotto_store_check(const sotto_store *store, sotto_error *err)
     return store->error.code == SOTTO_OK ? SOTTO_OK : st_fail(err, store->error.code, "%s", store->error.text);
 }
 
+/* Its tensors get memory as if they had never been at their place. */
+static sotto_status give_up_view(sotto_store *s, store_buffer *view, sotto_error *err)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < s->n_placed; i++) {
+        const placed p = s->placed[i];
+        if (p.view != view)
+            s->placed[kept++] = p;
+        else if (!place(s, view->device, p.t, p.t->name))
+            return sotto_store_check(s, err);
+        else if (p.whole)
+            p.whole->buffer = p.t->buffer;
+    }
+    s->n_placed = kept;
+    view->size = 0;
+    return SOTTO_OK;
+}
+
+static sotto_status make_views(sotto_store *s, sotto_error *err)
+{
+    for (int64_t i = 0; i < s->n_buffers; i++) {
+        store_buffer *b = s->buffers[i];
+        const st_runner *r = &s->backend->device[b->device];
+        if (!b->begin || b->size == 0 || b->buffer.size > 0)
+            continue;
+        st_buffer fresh = {0};
+        sotto_error why = {0};
+        const sotto_status status =
+            r->impl->wrap_host(r->state, s->usage, (void *)b->begin, b->size, &fresh, &why); /* only read */
+        if (status != SOTTO_OK) {
+            st_log(&s->backend->logger, SOTTO_LOG_DEBUG, "%s: %zu bytes of weights are copied: %s", r->id, b->size,
+                   why.text);
+            ST_TRY(give_up_view(s, b, err));
+            continue;
+        }
+        b->buffer = (st_buffer){.impl = r->impl,
+                                .device = r->index,
+                                .usage = s->usage,
+                                .size = b->size,
+                                .host = fresh.host,
+                                .handle = fresh.handle,
+                                .wrapped = true};
+    }
+    for (int64_t i = 0; i < s->n_placed; i++)
+        s->placed[i].t->offset = s->placed[i].rows - s->placed[i].view->begin;
+    return SOTTO_OK;
+}
+
 sotto_status sotto_store_allocate(sotto_store *store, sotto_error *err)
 {
     ST_TRY(sotto_store_check(store, err));
     if (store->allocated)
         return SOTTO_OK;
     warn_about_size(store);
+    ST_TRY(make_views(store, err));
     for (int64_t i = 0; i < store->n_buffers; i++) {
         store_buffer *b = store->buffers[i];
         st_runner *r = &store->backend->device[b->device];
+        if (b->begin)
+            continue;
         if (b->buffer.size == 0) { /* else kept from a call that failed later */
             const sotto_status status = st_buffer_allocate(r, store->usage, b->size, &b->buffer, err);
             if (status != SOTTO_OK)
@@ -349,7 +506,7 @@ static sotto_status upload(sotto_store *store, sotto_tensor *t, int64_t row, int
                            const void *data, sotto_error *err)
 {
     const st_runner *r = &store->backend->device[device_of(store, t)];
-    return r->impl->upload(r->state, t, row, n_rows, dtype, data, err);
+    return is_placed(store, t) ? SOTTO_OK : r->impl->upload(r->state, t, row, n_rows, dtype, data, err);
 }
 
 sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,

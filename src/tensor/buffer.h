@@ -2,6 +2,7 @@
 #ifndef SOTTO_SRC_TENSOR_BUFFER_H
 #define SOTTO_SRC_TENSOR_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct st_backend_impl; /* runtime/backend_impl.h */
@@ -16,6 +17,7 @@ typedef struct st_buffer {
     size_t size;  /* 0 = not allocated yet */
     void *host;   /* address when the memory is the host's, else NULL */
     void *handle; /* the backend's own */
+    bool wrapped; /* memory of somebody else, which is only read */
 } st_buffer;
 
 #endif

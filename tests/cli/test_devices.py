@@ -45,7 +45,7 @@ def options_without_effect(c):
 
 def memory(c):
     text = c.run("transcribe", "-m", model(c), "--device", "cpu", "--memory").out
-    c.match(text, r"^MB +weights +caches +compute +total\ncpu +\d", "the table")
+    c.match(text, r"^MB +weights +caches +compute +total +in file\ncpu +\d", "the table")
     c.match(c.run("bench", "-m", model(c), "--device", "cpu", "--memory").out, r"\nall +\d+\.\d +\d", "the table of bench")
     simulated(c)
     text = c.run("transcribe", "-m", model(c), "--device", "sim:0,sim:1", "--gpu-layers", "3", "--memory").out

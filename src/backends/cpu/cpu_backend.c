@@ -126,7 +126,7 @@ static st_buffer_traits buffer_traits(void *state, st_buffer_usage usage)
 {
     (void)state;
     (void)usage;
-    return (st_buffer_traits){.alignment = 64, .max_size = SIZE_MAX / 2};
+    return (st_buffer_traits){.alignment = 64, .max_size = SIZE_MAX / 2, .wrap_page = 64, .wrap_align = 32};
 }
 
 /* A packed matrix is marked by its type + 1 in `extra`. */
@@ -147,6 +147,13 @@ static size_t stored_bytes(void *state, st_buffer_usage usage, sotto_tensor *t)
         }
     }
     return sotto_tensor_bytes(t);
+}
+
+static bool stored_as_rows(void *state, st_buffer_usage usage, const sotto_tensor *t)
+{
+    (void)state;
+    st_cpu_wtype type;
+    return !packable(usage, t, &type) || st_cpu_packed_bytes(type, st_tensor_n_rows(t), t->dim[0]) == 0;
 }
 
 bool st_cpu_packed(const sotto_tensor *t, st_cpu_wtype *type)
@@ -177,9 +184,20 @@ static sotto_status buffer_alloc(void *state, st_buffer_usage usage, size_t size
 
 static void buffer_free(st_buffer *buffer)
 {
-    if (buffer->host != NULL)
+    if (buffer->host != NULL && !buffer->wrapped)
         st_free_pages(buffer->host, buffer->size > 0 ? buffer->size : 1);
     buffer->host = NULL;
+}
+
+static sotto_status wrap_host(void *state, st_buffer_usage usage, void *memory, size_t bytes, st_buffer *out,
+                              sotto_error *err)
+{
+    (void)state;
+    (void)usage;
+    (void)bytes;
+    (void)err;
+    out->host = memory;
+    return SOTTO_OK;
 }
 
 static sotto_status set_bytes(void *state, st_buffer *buffer, size_t offset, const void *data, size_t bytes,
@@ -329,6 +347,8 @@ const st_backend_impl st_backend_cpu = {
     .traits = traits,
     .buffer_traits = buffer_traits,
     .stored_bytes = stored_bytes,
+    .stored_as_rows = stored_as_rows,
+    .wrap_host = wrap_host,
     .buffer_alloc = buffer_alloc,
     .buffer_free = buffer_free,
     .upload = upload,

@@ -37,12 +37,13 @@ typedef struct st_gpu_caps {
     size_t max_buffer, alignment;
     size_t local_bytes; /* of a group */
     int max_group;
-    int subgroup;  /* lanes of sg_sum() and its like */
-    int n_units;   /* compute units; 0 = unknown */
-    bool has_mma;  /* the tile operations of kernels/README.md */
-    bool has_dot4; /* dot4_i8 is one instruction */
-    bool unified;  /* device memory is host memory */
-    bool is_gpu;   /* false: an OpenCL device that is a processor, the simulator */
+    int subgroup;     /* lanes of sg_sum() and its like */
+    int n_units;      /* compute units; 0 = unknown */
+    bool has_mma;     /* the tile operations of kernels/README.md */
+    bool has_dot4;    /* dot4_i8 is one instruction */
+    bool unified;     /* device memory is host memory */
+    size_t wrap_page; /* both ends of memory that wrap() takes are multiples of it; 0 = it takes none */
+    bool is_gpu;      /* false: an OpenCL device that is a processor, the simulator */
 } st_gpu_caps;
 
 /* A buffer argument. The memory behind a buffer may be exchanged between runs (an arena that grew). */
@@ -77,6 +78,8 @@ typedef struct st_gpu_api {
     /* memory */
     sotto_status (*alloc)(void *device, size_t bytes, void **memory, sotto_error *err);
     void (*free)(void *memory);
+    /* ? Memory over the host's, which stays as it is until it is freed, and which kernels only read. */
+    sotto_status (*wrap)(void *device, void *host, size_t bytes, void **memory, sotto_error *err);
     void *(*map)(void *memory); /* ? host address when the memory is the host's as well, else NULL */
     /* In the order of the queue. write() may return before the copy is done, but `data` may be used again at once;
      * read() waits for it. */

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "sotto/quant.h"
 
-enum { OFFLOAD_ROWS = 32, STRIP_BYTES = 4 << 20 };
+enum { OFFLOAD_ROWS = 32, STRIP_BYTES = 4 << 20, WRAP_ALIGN = 16 /* the widest load of a kernel */ };
 
 sotto_status st_gpu_device_info(const st_gpu_api *api, int index, sotto_device_info *out, sotto_error *err)
 {
@@ -23,6 +23,7 @@ sotto_status st_gpu_device_info(const st_gpu_api *api, int index, sotto_device_i
     out->memory_total = caps.memory_total;
     out->memory_free = caps.memory_free;
     out->max_buffer = caps.max_buffer;
+    out->wraps_host_memory = api->wrap && caps.wrap_page > 0;
     out->unified = caps.unified;
     out->asynchronous = true;
     out->events = api->event_create != NULL;
@@ -98,8 +99,11 @@ st_buffer_traits st_gpu_buffer_traits(void *state, st_buffer_usage usage)
     (void)usage;
     const st_gpu *gpu = state;
     const size_t alignment = gpu->caps.alignment > 256 ? gpu->caps.alignment : 256;
-    return (st_buffer_traits){
-        .alignment = alignment, .max_size = gpu->caps.max_buffer, .recommended = (size_t)gpu->caps.working_set};
+    return (st_buffer_traits){.alignment = alignment,
+                              .max_size = gpu->caps.max_buffer,
+                              .recommended = (size_t)gpu->caps.working_set,
+                              .wrap_page = gpu->api->wrap ? gpu->caps.wrap_page : 0,
+                              .wrap_align = WRAP_ALIGN};
 }
 
 /* A matrix has a layout of its own. */
@@ -126,6 +130,23 @@ sotto_status st_gpu_buffer_alloc(void *state, st_buffer_usage usage, size_t size
     out->size = size;
     out->handle = memory;
     return SOTTO_OK;
+}
+
+/* Matrices of plain floats are their rows; all other types become planes. */
+bool st_gpu_stored_as_rows(void *state, st_buffer_usage usage, const sotto_tensor *t)
+{
+    (void)state;
+    (void)usage;
+    st_gpu_layout l;
+    return !layout_of(t, &l) || l.as_rows;
+}
+
+sotto_status st_gpu_wrap_host(void *state, st_buffer_usage usage, void *memory, size_t bytes, st_buffer *out,
+                              sotto_error *err)
+{
+    st_gpu *gpu = state;
+    (void)usage;
+    return gpu->api->wrap(gpu->device, memory, bytes, &out->handle, err);
 }
 
 /* In strips, so that the host's temporary memory is bounded. */

@@ -13,6 +13,9 @@ sotto_dtype st_gpu_preferred_weights(void *state);
 st_device_traits st_gpu_traits(void *state);
 st_buffer_traits st_gpu_buffer_traits(void *state, st_buffer_usage usage);
 size_t st_gpu_stored_bytes(void *state, st_buffer_usage usage, sotto_tensor *t);
+bool st_gpu_stored_as_rows(void *state, st_buffer_usage usage, const sotto_tensor *t);
+sotto_status st_gpu_wrap_host(void *state, st_buffer_usage usage, void *memory, size_t bytes, st_buffer *out,
+                              sotto_error *err);
 sotto_status st_gpu_buffer_alloc(void *state, st_buffer_usage usage, size_t size, st_buffer *out, sotto_error *err);
 sotto_status st_gpu_upload(void *state, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,
                            const void *data, sotto_error *err);
@@ -75,6 +78,8 @@ void st_gpu_event_free(void *state, void *event);
         .traits = st_gpu_traits,                                                                                       \
         .buffer_traits = st_gpu_buffer_traits,                                                                         \
         .stored_bytes = st_gpu_stored_bytes,                                                                           \
+        .stored_as_rows = st_gpu_stored_as_rows,                                                                       \
+        .wrap_host = st_gpu_wrap_host,                                                                                 \
         .buffer_alloc = st_gpu_buffer_alloc,                                                                           \
         .buffer_free = symbol##_buffer_free,                                                                           \
         .upload = st_gpu_upload,                                                                                       \

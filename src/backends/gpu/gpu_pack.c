@@ -63,6 +63,7 @@ bool st_gpu_layout_of(sotto_dtype dtype, int64_t k, int64_t n, st_gpu_layout *ou
     const size_t blocks = (size_t)(k / f->elements);
     if (!st_mul_size(blocks, f->numbers, &l.number_row) || !st_mul_size(blocks, f->scales, &l.scale_row))
         return false;
+    l.as_rows = f->elements == 1 && dtype != SOTTO_I8;
     if (dtype == SOTTO_I8)
         l.scale_row = sizeof(float);
     if (!st_mul_size(l.number_row, (size_t)n, &numbers) || !st_mul_size(l.scale_row, (size_t)n, &scales) ||

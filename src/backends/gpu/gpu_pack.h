@@ -37,6 +37,7 @@ typedef struct st_gpu_layout {
     size_t scale_row;
     size_t scale_offset; /* where the plane of scales begins */
     size_t bytes;        /* of the matrix */
+    bool as_rows;        /* the plane of numbers is the rows as in a file, and all there is */
 } st_gpu_layout;
 
 /* False when the type is none of the above, k is not whole blocks, or the size overflows. */

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "formats/model_file_impl.h"
 #include "models/common/conv.h"
 #include "sotto/quant.h"
 
@@ -108,15 +109,50 @@ sotto_status st_weight_shape(const st_weights *l, const st_weight *w, sotto_dtyp
     return SOTTO_OK;
 }
 
+/* Where the file has all rows of a matrix as they are to be kept, its parts one behind the other; NULL: nowhere. */
+static const void *rows_in_file(const st_weights *l, const st_weight *w, sotto_dtype dtype, size_t *bytes)
+{
+    const uint8_t *begin = NULL;
+    *bytes = 0;
+    for (int i = 0; i < w->n_parts && w->kind == ST_WEIGHT_MATRIX; i++) {
+        sotto_model_tensor t;
+        if (sotto_model_tensor_find(l->file, w->part[i], &t) != SOTTO_OK || t.dtype != dtype || t.row_scale ||
+            (i > 0 && (const uint8_t *)t.data != begin + *bytes))
+            return NULL;
+        begin = i == 0 ? t.data : begin;
+        *bytes += t.bytes;
+    }
+    return begin;
+}
+
 sotto_status st_weight_declare(st_weights *l, const st_weight *w, sotto_error *err)
 {
     sotto_dtype dtype;
     int64_t dim[2];
     ST_TRY(st_weight_shape(l, w, &dtype, dim, err));
+    size_t bytes;
+    sotto_host_rows at = {.rows = rows_in_file(l, w, dtype, &bytes)};
+    if (at.rows)
+        at.bytes = st_model_pages(l->file, at.rows, bytes, &at.memory);
     sotto_store_set_device(l->store, w->device);
-    *w->out = sotto_store_add(l->store, w->part[0], dtype, w->kind == ST_WEIGHT_VECTOR ? 1 : 2, dim,
-                              !is_whole(w) && !w->rows_only);
+    *w->out = sotto_store_add_over(l->store, w->part[0], dtype, w->kind == ST_WEIGHT_VECTOR ? 1 : 2, dim,
+                                   !is_whole(w) && !w->rows_only, at.bytes > 0 ? &at : NULL);
     return SOTTO_OK;
+}
+
+sotto_model_file *st_weights_retain_file(const st_weights *l)
+{
+    if (sotto_store_in_place_bytes(l->store, -1) == 0)
+        return NULL;
+    sotto_model_file *const file = st_model_retain(l->file);
+    for (int64_t i = 0; i < l->count; i++) {
+        size_t bytes;
+        sotto_tensor *const t = *l->list[i].out;
+        const void *const rows = rows_in_file(l, &l->list[i], sotto_tensor_dtype(t), &bytes);
+        if (rows && sotto_store_in_place(l->store, t))
+            st_model_keep(file, rows, bytes);
+    }
+    return file;
 }
 
 int64_t st_weights_scratch(const st_weights *l)
@@ -212,6 +248,12 @@ sotto_status st_weight_upload(st_weights *l, const st_weight *w, float *scratch,
 {
     sotto_model_tensor t;
     int64_t row = 0;
+    if (sotto_store_in_place(l->store, *w->out)) { /* but for pieces on devices that cannot */
+        size_t bytes;
+        const sotto_dtype dtype = sotto_tensor_dtype(*w->out);
+        const void *const rows = rows_in_file(l, w, dtype, &bytes);
+        return sotto_store_upload(l->store, *w->out, 0, sotto_tensor_dim(*w->out, 1), dtype, rows, err);
+    }
     for (int i = 0; i < w->n_parts && !is_whole(w); i++) {
         ST_TRY(upload_matrix_part(l, w, i, row, scratch, scratch_floats, err));
         row += w->rows[i];

@@ -56,6 +56,8 @@ sotto_status st_weight_find(const st_weights *l, const st_weight *w, int part, s
 sotto_status st_weight_shape(const st_weights *l, const st_weight *w, sotto_dtype *dtype, int64_t dim[2],
                              sotto_error *err);
 sotto_status st_weight_declare(st_weights *l, const st_weight *w, sotto_error *err);
+/* Another owner of the file when weights are read at their place in it, to be freed after the store; else NULL. */
+sotto_model_file *st_weights_retain_file(const st_weights *l);
 /* Floats of scratch that uploading the list needs. */
 int64_t st_weights_scratch(const st_weights *l);
 /* The pages of the file that have been read are released. SOTTO_E_ABORTED when the backend is asked to stop. */

@@ -74,7 +74,7 @@ void sotto_llama_model_get_info(const sotto_llama_model *model, sotto_llama_mode
         .d_head = h->d_head,
         .sliding_window = h->window,
         .n_params = model->n_params,
-        .weight_bytes = sotto_store_bytes(model->store),
+        .weight_bytes = sotto_store_bytes(model->store) + sotto_store_in_place_bytes(model->store, -1),
         .compute = model->compute == SOTTO_I8    ? "int8"
                    : model->compute == SOTTO_F16 ? "f16"
                                                  : "f32",

@@ -460,8 +460,11 @@ static sotto_status load_network(loader *l, sotto_error *err)
     m->weights.user = l;
     ST_TRY(make_ropes(l, err));
     m->fingerprint = m->measure_only ? 0 : fingerprint(l->file);
-    return st_load_what_fits(m->backend, o->backend.gpu_layers, m->h.n_layer, &m->logger, &m->store, load_weights,
-                             try_session, l, err);
+    ST_TRY(st_load_what_fits(m->backend, o->backend.gpu_layers, m->h.n_layer, &m->logger, &m->store, load_weights,
+                             try_session, l, err));
+    if (!m->measure_only)
+        m->file = st_weights_retain_file(&m->weights);
+    return SOTTO_OK;
 }
 
 /* Many tokens are read while devices are opened and weights packed. What is wrong with tokens is told first. */
@@ -515,6 +518,7 @@ void sotto_llama_model_free(sotto_llama_model *model)
     st_tokenizer_free(model->tokenizer);
     st_shared_tree_release(model->texts);
     sotto_store_free(model->store);
+    sotto_model_file_free(model->file);
     sotto_backend_free(model->backend);
     st_weights_free(&model->weights);
     st_free(model->rope_factors);

@@ -40,7 +40,8 @@ struct sotto_llama_model {
     bool measure_only;
     sotto_dtype compute; /* of products: SOTTO_F32, SOTTO_F16 or SOTTO_I8 */
     sotto_store *store;
-    st_weights weights; /* what is where, and the names in the file */
+    sotto_model_file *file; /* NULL, or where weights are read at their place */
+    st_weights weights;     /* what is where, and the names in the file */
     st_llama_layer *layer;
     st_llama_rope rope[2][2];        /* [all or window][short or long] */
     float *rope_factors;             /* [2, 2, n_rot / 2] in the same order */

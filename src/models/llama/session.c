@@ -287,6 +287,7 @@ void sotto_llama_get_memory(const sotto_llama_session *session, int device, sott
             most = n > most ? n : most;
         }
         out->weights += sotto_store_device_bytes(session->model->store, d);
+        out->in_place += sotto_store_in_place_bytes(session->model->store, d);
         out->cache += sotto_store_device_bytes(session->store, d);
         out->compute += most;
     }

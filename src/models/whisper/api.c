@@ -144,7 +144,7 @@ void sotto_whisper_model_get_info(const sotto_whisper_model *model, sotto_whispe
         .n_text_head = h->n_text_head,
         .n_text_layer = h->n_text_layer,
         .n_languages = model->vocab->n_languages,
-        .weight_bytes = sotto_store_bytes(model->store),
+        .weight_bytes = sotto_store_bytes(model->store) + sotto_store_in_place_bytes(model->store, -1),
         .compute = model->compute == SOTTO_I8     ? "int8"
                    : model->compute == SOTTO_BF16 ? "bf16"
                    : model->compute == SOTTO_F16  ? "f16"
@@ -518,7 +518,7 @@ void sotto_whisper_get_timings(const sotto_whisper_session *session, sotto_whisp
         .n_decode = c->n_decode,
         .n_prompt = c->n_prompt,
         .n_fallback = c->n_fallback,
-        .weight_bytes = sotto_store_bytes(session->model->store),
+        .weight_bytes = sotto_store_bytes(session->model->store) + sotto_store_in_place_bytes(session->model->store, -1),
         .self_cache_bytes = b.self_cache,
         .cross_cache_bytes = b.cross_cache,
         .mel_bytes = st_frontend_plan_bytes(session->frontend),
@@ -540,6 +540,7 @@ sotto_status sotto_whisper_get_memory(const sotto_whisper_session *session, int 
     ST_TRY(sotto_backend_device(session->backend, device, &info, err));
     memcpy(out->device, info.id, sizeof out->device);
     out->weights = sotto_store_device_bytes(session->model->store, device);
+    out->in_place = sotto_store_in_place_bytes(session->model->store, device);
     st_net_device_bytes(session->net, device, &out->caches, &out->compute);
     const uint64_t mel = sotto_plan_device_bytes(st_frontend_plan(session->frontend), device);
     out->compute = mel > out->compute ? mel : out->compute;

@@ -325,8 +325,11 @@ static sotto_status load(loader *l, sotto_error *err)
     m->decoder = st_calloc((size_t)m->h.n_text_layer, sizeof *m->decoder);
     if (!m->encoder || !m->decoder)
         return st_fail_memory(err, sizeof *m->encoder * (size_t)m->h.n_audio_layer, "the list of layers");
-    return st_load_what_fits(m->backend, options->backend.gpu_layers, st_whisper_layers(m), &m->logger, &m->store,
-                             load_weights, try_session, l, err);
+    ST_TRY(st_load_what_fits(m->backend, options->backend.gpu_layers, st_whisper_layers(m), &m->logger, &m->store,
+                             load_weights, try_session, l, err));
+    if (!m->measure_only)
+        m->file = st_weights_retain_file(&l->weights);
+    return SOTTO_OK;
 }
 
 sotto_status st_whisper_model_load(const sotto_model_file *file, const sotto_whisper_model_options *options,
@@ -355,6 +358,7 @@ void sotto_whisper_model_free(sotto_whisper_model *model)
         return;
     st_vocab_free(model->vocab);
     sotto_store_free(model->store);
+    sotto_model_file_free(model->file);
     sotto_backend_free(model->backend);
     st_free(model->encoder);
     st_free(model->decoder);

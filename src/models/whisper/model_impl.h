@@ -43,6 +43,7 @@ struct sotto_whisper_model {
     bool measure_only;
     sotto_dtype compute; /* of large products: SOTTO_F32, SOTTO_BF16 or SOTTO_I8 */
     sotto_store *store;
+    sotto_model_file *file; /* NULL, or where weights are read at their place */
     double load_seconds;
     /* front end */
     sotto_tensor *dft;         /* [2 * N_BINS, N_FFT]: window times cosine rows, then window times sine rows */

@@ -97,6 +97,7 @@ static void read_caps(const st_objc *o, mtl_id device, int index, st_gpu_caps *o
     out->memory_free = out->memory_total > allocated ? out->memory_total - allocated : 0;
     out->max_buffer = mtl_max_buffer(o, device);
     out->alignment = 256;
+    out->wrap_page = out->unified ? ST_METAL_PAGE : 0;
     out->local_bytes = mtl_max_group_memory(o, device);
     out->max_group = MAX_GROUP;
     out->n_units = UNITS;
@@ -518,6 +519,7 @@ const st_gpu_api st_gpu_metal = {
     .close = metal_close,
     .alloc = st_metal_alloc,
     .free = st_metal_free,
+    .wrap = st_metal_wrap,
     .map = st_metal_map,
     .write = st_metal_write,
     .read = st_metal_read,

@@ -109,7 +109,8 @@ static sotto_status sync_queue(void *device, sotto_error *err)
 
 /* ---- memory ---- */
 
-static sotto_status alloc_memory(void *device, size_t bytes, void **out, sotto_error *err)
+/* host NULL: memory of the device. */
+static sotto_status create_memory(void *device, size_t bytes, void *host, void **out, sotto_error *err)
 {
     const queue *const q = device;
     st_opencl_device *const d = q->device;
@@ -119,7 +120,8 @@ static sotto_status alloc_memory(void *device, size_t bytes, void **out, sotto_e
         return st_fail_memory(err, sizeof *m, "a buffer of OpenCL");
     cl_int code = CL_SUCCESS;
     m->device = d;
-    m->mem = d->cl->clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
+    const cl_bitfield flags = host ? CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR : CL_MEM_READ_WRITE;
+    m->mem = d->cl->clCreateBuffer(d->context, flags, bytes ? bytes : 1, host, &code);
     sotto_status status = SOTTO_OK;
     if (!m->mem) {
         status = st_opencl_fail(err, d, "clCreateBuffer", code);
@@ -133,6 +135,16 @@ static sotto_status alloc_memory(void *device, size_t bytes, void **out, sotto_e
     }
     *out = m;
     return SOTTO_OK;
+}
+
+static sotto_status alloc_memory(void *device, size_t bytes, void **out, sotto_error *err)
+{
+    return create_memory(device, bytes, NULL, out, err);
+}
+
+static sotto_status wrap_memory(void *device, void *host, size_t bytes, void **out, sotto_error *err)
+{
+    return create_memory(device, bytes, host, out, err);
 }
 
 static void free_memory(void *p)
@@ -409,6 +421,7 @@ const st_gpu_api st_gpu_opencl = {
     .close = close_queue,
     .alloc = alloc_memory,
     .free = free_memory,
+    .wrap = wrap_memory,
     .map = map_memory,
     .write = write_memory,
     .read = read_memory,

@@ -12,7 +12,14 @@
 #include "base/library.h"
 #include "base/status.h"
 
-enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64, MIN_GROUP = 256, PLAYED_SUBGROUP = 16, TEXT_SIZE = 8192 };
+enum {
+    MAX_PLATFORMS = 16,
+    MAX_DEVICES = 64,
+    MIN_GROUP = 256,
+    PLAYED_SUBGROUP = 16,
+    TEXT_SIZE = 8192,
+    WRAP_PAGE = 4096
+};
 
 typedef struct host {
     st_opencl_functions cl;
@@ -211,6 +218,7 @@ static bool fill_device(st_opencl_device *d, const st_opencl_functions *cl, cl_d
     c->max_group = (int)ASK(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t);
     c->n_units = (int)ASK(d, CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint);
     c->unified = ASK(d, CL_DEVICE_HOST_UNIFIED_MEMORY, cl_uint) != 0;
+    c->wrap_page = c->unified ? WRAP_PAGE : 0;
     c->is_gpu = (ASK(d, CL_DEVICE_TYPE, cl_ulong) & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_CPU)) == CL_DEVICE_TYPE_GPU;
     d->exact_division = (ASK(d, CL_DEVICE_SINGLE_FP_CONFIG, cl_ulong) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     choose_subgroup(d, extensions);

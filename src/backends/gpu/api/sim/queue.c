@@ -16,6 +16,7 @@ struct st_sim_memory {
     char *bytes; /* size + GUARD */
     size_t size;
     int device;
+    bool wrapped; /* bytes are somebody else's, without a guard */
     atomic_int owners;
 };
 
@@ -37,11 +38,30 @@ st_sim_memory *st_sim_memory_create(int device, size_t size)
     return m;
 }
 
+st_sim_memory *st_sim_memory_over(int device, void *host, size_t size)
+{
+    st_sim_memory *m = st_calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->bytes = host;
+    m->size = size;
+    m->device = device;
+    m->wrapped = true;
+    atomic_init(&m->owners, 1);
+    return m;
+}
+
+bool st_sim_memory_is_wrapped(const st_sim_memory *m)
+{
+    return m->wrapped;
+}
+
 void st_sim_memory_release(st_sim_memory *m)
 {
     if (!m || atomic_fetch_sub(&m->owners, 1) != 1)
         return;
-    st_free(m->bytes);
+    if (!m->wrapped)
+        st_free(m->bytes);
     st_free(m);
 }
 
@@ -62,7 +82,7 @@ char *st_sim_memory_bytes(st_sim_memory *m)
 
 static bool guard_is_whole(const st_sim_memory *m)
 {
-    for (int i = 0; i < GUARD; i++)
+    for (int i = 0; i < GUARD && !m->wrapped; i++)
         if (m->bytes[m->size + (size_t)i] != (char)GUARD_BYTE)
             return false;
     return true;

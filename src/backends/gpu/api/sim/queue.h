@@ -7,8 +7,10 @@
 
 /* Device memory: lives until it is freed and no command in a queue needs it. */
 typedef struct st_sim_memory st_sim_memory;
-st_sim_memory *st_sim_memory_create(int device, size_t size); /* filled with 0xff; NULL without memory */
-void st_sim_memory_release(st_sim_memory *m);                 /* NULL allowed */
+st_sim_memory *st_sim_memory_create(int device, size_t size);           /* filled with 0xff; NULL without memory */
+st_sim_memory *st_sim_memory_over(int device, void *host, size_t size); /* which is only read */
+void st_sim_memory_release(st_sim_memory *m);                           /* NULL allowed */
+bool st_sim_memory_is_wrapped(const st_sim_memory *m);
 int st_sim_memory_device(const st_sim_memory *m);
 size_t st_sim_memory_size(const st_sim_memory *m);
 char *st_sim_memory_bytes(st_sim_memory *m);

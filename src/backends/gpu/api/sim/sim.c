@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 
+enum { PAGE = 4096 };
+
 /* ---- devices ---- */
 
 typedef struct device {
@@ -41,6 +43,7 @@ static sotto_status device_caps(int index, st_gpu_caps *out, sotto_error *err)
                          .memory_free = s->memory_total,
                          .max_buffer = s->max_buffer,
                          .alignment = 256,
+                         .wrap_page = s->unified ? PAGE : 0,
                          .local_bytes = s->local_bytes,
                          .max_group = ST_SIM_MAX_GROUP,
                          .subgroup = s->subgroup,
@@ -103,13 +106,25 @@ static sotto_status memory_alloc(void *state, size_t bytes, void **out, sotto_er
     return *out ? SOTTO_OK : st_fail_memory(err, bytes, "a buffer of a simulated device");
 }
 
+static sotto_status memory_wrap(void *state, void *host, size_t bytes, void **out, sotto_error *err)
+{
+    const device *d = state;
+    const st_sim_settings *s = st_sim_settings_of(d->index);
+    *out = NULL;
+    ST_TRY(injected(d->index, "wrap", 0, err));
+    if (!s->unified || (uintptr_t)host % PAGE != 0 || bytes % PAGE != 0 || bytes > s->max_buffer)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "sim:%d: %zu bytes that are no pages, or too many", d->index, bytes);
+    *out = st_sim_memory_over(d->index, host, bytes);
+    return *out ? SOTTO_OK : st_fail_memory(err, bytes, "a buffer of a simulated device");
+}
+
 static void memory_free(void *memory)
 {
     if (!memory)
         return;
     const int index = st_sim_memory_device(memory);
     const st_sim_settings *s = st_sim_settings_of(index);
-    if (s->freed)
+    if (s->freed && !st_sim_memory_is_wrapped(memory))
         s->freed(index, st_sim_memory_size(memory));
     st_sim_memory_release(memory);
 }
@@ -140,6 +155,8 @@ static sotto_status memory_write(void *state, void *memory, size_t offset, const
     const device *d = state;
     ST_TRY(injected(d->index, "write", 0, err));
     ST_TRY(check_range(d, memory, offset, bytes, "write", err));
+    if (st_sim_memory_is_wrapped(memory))
+        return st_fail(err, SOTTO_E_DEVICE, "sim:%d: write() to memory of the host's", d->index);
     char *copy = st_alloc(bytes, 1);
     if (!copy)
         return st_fail_memory(err, bytes, "a write to a simulated device");
@@ -368,6 +385,7 @@ const st_gpu_api st_gpu_sim = {
     .close = device_close,
     .alloc = memory_alloc,
     .free = memory_free,
+    .wrap = memory_wrap,
     .map = memory_map,
     .write = memory_write,
     .read = memory_read,

@@ -17,7 +17,7 @@ typedef struct st_sim_settings {
     int subgroup; /* 8, 16, 32 or 64 */
     st_sim_order order;
     bool has_mma; /* needs a subgroup of 32 */
-    bool unified; /* map() gives the memory */
+    bool unified; /* map() gives the memory, wrap() takes the host's */
     size_t max_buffer, local_bytes;
     uint64_t memory_total; /* 0: not told and without limit */
     /* NULL, or asked before each call that may fail, from the thread that makes it; any other status than SOTTO_OK is what

@@ -10,61 +10,9 @@
  *   ST_DOT_WIDE                           the kind of wide weights: plain where dot4 and dot_run know no difference
  *   ST_DOT_WIDE_ZERO                      what dot4 leaves in wide bytes: 128, or 0 when it has taken it off */
 #include "backends/cpu/cpu_kernels.h"
-#include "quads.h"
+#include "dot_left.h"
 
 enum { ST_DOT_FEW = 2 }; /* rows of a direct tile */
-enum { RECORD = sizeof(st_cpu_left8), RECORD_SCALE = 32, RECORD_FIX = 36 };
-_Static_assert(offsetof(st_cpu_left8, scale) == RECORD_SCALE && offsetof(st_cpu_left8, fix) == RECORD_FIX, "a record");
-
-/* Numbers of this size and above are integers: adding it rounds to nearest, ties to even. */
-#define ROUNDER 12582912.0f /* 1.5 * 2^23 */
-
-/* One row; see st_cpu_left8. The sums of rounded numbers are exact, and NaN when one was not finite. */
-static void pack_row(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows)
-{
-    const bool min = type_has_min(t), one = type_groups_of_part(t) == 1;
-    const float zero = (float)(type_is_wide(t) ? ST_DOT_WIDE_ZERO : type_zero(t));
-    uint8_t *out = dst;
-    for (int64_t i = 0; i < k; i += ST_CPU_BLOCK, out += RECORD * (ptrdiff_t)rows) {
-        vf v[32 / VL], most = v_zero(), sum[2] = {v_zero(), v_zero()};
-        UNROLL for (int j = 0; j < 32 / VL; j++)
-        {
-            v[j] = v_load(x + i + j * VL);
-            most = v_max(v_max(v[j], v_sub(v_zero(), v[j])), most);
-        }
-        const float max = v_hmax(most);
-        const vf factor = v_set1(max >= 1e-30f ? 127.0f / max : 0.0f), rounder = v_set1(ROUNDER);
-        UNROLL for (int j = 0; j < 32 / VL; j++)
-        {
-            const vf moved = v_add(v_mul(v[j], factor), rounder);
-            vi_store_bytes(out + j * VL, v_as_int(moved));
-            sum[j * VL / 16] = v_add(sum[j * VL / 16], v_sub(moved, rounder));
-        }
-        float s[2];
-        if (one) {
-            s[0] = v_hsum(v_add(sum[0], sum[1]));
-            s[1] = 0;
-        } else {
-            s[0] = v_hsum(sum[0]);
-            s[1] = v_hsum(sum[1]);
-        }
-        st_cpu_left8 rest = {.scale = max >= 1e-30f ? max / 127.0f : 0.0f};
-        if (s[0] + s[1] != s[0] + s[1]) {
-            memset(out, 0, 32);
-            rest.scale = __builtin_nanf("");
-            s[0] = s[1] = 0;
-        }
-        for (int g = 0; g < 2; g++) {
-            const float scaled = rest.scale * (t >= ST_CPU_W_Q2_K ? -s[g] : s[g]);
-            if (min)
-                memcpy(&rest.fix[g], &scaled, sizeof scaled);
-            else
-                rest.fix[g] = (int32_t)(-zero * s[g]);
-        }
-        memcpy(out + RECORD_SCALE, &rest.scale, sizeof rest - RECORD_SCALE);
-    }
-}
-
 INL vi left_quad(const uint8_t *record, int i)
 {
     int32_t x;
@@ -231,7 +179,8 @@ INL void dot_product(int groups, bool min, int bits, int rows, const uint8_t *a,
 
 /* Each function costs the compiler as much as a small file: there are as few as do. */
 #define EACH_ROW_2(X, A) X(A, 1) X(A, 2)
-#define EACH_ROW_4(X, A) EACH_ROW_2(X, A) X(A, 3) X(A, 4)
+#define EACH_ROW_3(X, A) EACH_ROW_2(X, A) X(A, 3)
+#define EACH_ROW_4(X, A) EACH_ROW_3(X, A) X(A, 4)
 #define EACH_ROW_6(X, A) EACH_ROW_4(X, A) X(A, 5) X(A, 6)
 #define EACH_ROW(X, A) ST_CAT(EACH_ROW, ST_DOT_ROWS)(X, A)
 #define EACH_FEW(X, A) EACH_ROW_2(X, A)

@@ -7,6 +7,8 @@
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -91,8 +93,25 @@ char *st_cpu_name(char *out, size_t size)
 uint32_t st_cpu_features(void)
 {
 #if defined(__aarch64__) && defined(__linux__)
-    const unsigned long dotprod = 1ul << 20; /* HWCAP_ASIMDDP */
-    return ST_CPU_NEON | (getauxval(AT_HWCAP) & dotprod ? ST_CPU_DOTPROD : 0u);
+    const unsigned long dotprod = 1ul << 20, i8mm = 1ul << 13, bf16 = 1ul << 14; /* HWCAP_ASIMDDP, HWCAP2_I8MM, _BF16 */
+    const unsigned long more = getauxval(AT_HWCAP2);
+    return ST_CPU_NEON | (getauxval(AT_HWCAP) & dotprod ? ST_CPU_DOTPROD : 0u) | (more & i8mm ? ST_CPU_I8MM : 0u) |
+           (more & bf16 ? ST_CPU_BF16MM : 0u);
+#elif defined(__aarch64__) && defined(__APPLE__)
+    static const struct {
+        const char *name;
+        uint32_t feature;
+    } asked[] = {{"hw.optional.arm.FEAT_DotProd", ST_CPU_DOTPROD},
+                 {"hw.optional.arm.FEAT_I8MM", ST_CPU_I8MM},
+                 {"hw.optional.arm.FEAT_BF16", ST_CPU_BF16MM}};
+    uint32_t f = ST_CPU_NEON;
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        int there = 0;
+        size_t size = sizeof there;
+        if (sysctlbyname(asked[i].name, &there, &size, NULL, 0) == 0 && there != 0)
+            f |= asked[i].feature;
+    }
+    return f;
 #elif defined(__aarch64__)
     return ST_CPU_NEON;
 #else
@@ -110,8 +129,9 @@ char *st_cpu_name(char *out, size_t size)
 
 char *st_cpu_features_text(uint32_t features, char *out, size_t size)
 {
-    static const char *const name[] = {"sse4.2",      "avx2",     "fma",  "f16c", "avx512",      "avx512-vnni",
-                                       "avx512-bf16", "avx-vnni", "neon", "amx",  "avx512-vbmi", "dotprod"};
+    static const char *const name[] = {"sse4.2",      "avx2",        "fma",      "f16c",  "avx512",
+                                       "avx512-vnni", "avx512-bf16", "avx-vnni", "neon",  "amx",
+                                       "avx512-vbmi", "dotprod",     "i8mm",     "bf16mm"};
     size_t used = 0;
     if (size > 0)
         out[0] = '\0';

@@ -17,6 +17,8 @@ enum {
     ST_CPU_NEON = 1 << 8,
     ST_CPU_AVX512_VBMI = 1 << 10,
     ST_CPU_DOTPROD = 1 << 11, /* arm64: dot products of bytes */
+    ST_CPU_I8MM = 1 << 12,    /* arm64: matrix products of bytes */
+    ST_CPU_BF16MM = 1 << 13,  /* arm64: matrix products of bf16 */
     ST_CPU_AMX = 1 << 9       /* tiles with 8-bit and bf16 products; asking has got the process leave to use them */
 };
 

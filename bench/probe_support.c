@@ -87,6 +87,7 @@ PEAK(fma_zmm, ZERO_VEX, TWELVE("vfmadd231ps", "zmm"))
 PEAK(fma_ymm, ZERO_VEX, TWELVE("vfmadd231ps", "ymm"))
 PEAK(bf16_zmm, ZERO_VEX, TWELVE("vdpbf16ps", "zmm"))
 PEAK(i8_zmm, ZERO_VEX, TWELVE("vpdpbusd", "zmm"))
+PEAK(i8_ymm, ZERO_VEX, TWELVE("%{vex%} vpdpbusd", "ymm"))
 PEAK(madd_zmm, ZERO_VEX, MADD("zmm"))
 PEAK(madd_ymm, ZERO_VEX, MADD("ymm"))
 PEAK(mul_add_sse, "xorps %%xmm14,%%xmm14\nxorps %%xmm15,%%xmm15\n",
@@ -108,19 +109,21 @@ static void amx_bf16(void)
 bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number)
 {
     const st_cpu_level level = k->level;
-    const bool v4 = level >= ST_CPU_LEVEL_V4, v3 = level == ST_CPU_LEVEL_V3, dot = level >= ST_CPU_LEVEL_VNNI;
+    const bool v4 = level >= ST_CPU_LEVEL_V4, v3 = level >= ST_CPU_LEVEL_V3, vnni = level >= ST_CPU_LEVEL_VNNI;
     const bool amx = level == ST_CPU_LEVEL_AMX;
     const double twelve = 12.0 * ROUNDS, tiles = 4.0 * (ROUNDS / 8) * 16 * 16;
     if (number == BENCH_BF16 && amx)
         return (bench_probe){"tdpbf16ps", tiles * 32, amx_bf16, k->enter};
     if (number == BENCH_I8 && amx)
         return (bench_probe){"tdpbusd", tiles * 64, amx_i8, k->enter};
-    if (number == BENCH_BF16 && dot)
+    if (number == BENCH_BF16 && vnni)
         return (bench_probe){"vdpbf16ps zmm", twelve * 32, bf16_zmm, NULL};
-    if (number == BENCH_I8 && dot)
+    if (number == BENCH_I8 && level >= ST_CPU_LEVEL_AVX512VNNI)
         return (bench_probe){"vpdpbusd zmm", twelve * 64, i8_zmm, NULL};
     if (number == BENCH_I8 && v4)
         return (bench_probe){"vpmaddwd+vpaddd zmm", twelve * 32, madd_zmm, NULL};
+    if (number == BENCH_I8 && level == ST_CPU_LEVEL_AVXVNNI)
+        return (bench_probe){"vpdpbusd ymm", twelve * 32, i8_ymm, NULL};
     if (number == BENCH_I8 && v3)
         return (bench_probe){"vpmaddwd+vpaddd ymm", twelve * 16, madd_ymm, NULL};
     if (v4)
@@ -150,7 +153,41 @@ READ(read_sse, "movups", "%%xmm", 16)
 
 void bench_read(st_cpu_level level, const void *p, size_t bytes)
 {
-    (level >= ST_CPU_LEVEL_V4 ? read_zmm : level == ST_CPU_LEVEL_V3 ? read_ymm : read_sse)(p, bytes);
+    (level >= ST_CPU_LEVEL_V4 ? read_zmm : level >= ST_CPU_LEVEL_V3 ? read_ymm : read_sse)(p, bytes);
+}
+#else
+#if defined(__aarch64__)
+/* clang-format off */
+#define ONE(op, type, i) op " v" #i ".4s,v30." type ",v31." type "\n"
+#define EIGHT(op, t, a, b, c, d, e, f, g, h) \
+    ONE(op, t, a) ONE(op, t, b) ONE(op, t, c) ONE(op, t, d) ONE(op, t, e) ONE(op, t, f) ONE(op, t, g) ONE(op, t, h)
+#define PEAK(name, extension, op, t) \
+    static void name(void) \
+    { \
+        __asm__ volatile(".arch_extension " extension "\nmovi v30.4s,#0\nmovi v31.4s,#0\n" ::: "v30", "v31"); \
+        for (int i = 0; i < ROUNDS; i++) \
+            __asm__ volatile(".arch_extension " extension "\n" EIGHT(op, t, 0, 1, 2, 3, 4, 5, 6, 7) \
+                             EIGHT(op, t, 8, 9, 10, 11, 12, 13, 14, 15) EIGHT(op, t, 16, 17, 18, 19, 20, 21, 22, 23) \
+                             ::: "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", \
+                             "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v30", "v31"); \
+    }
+enum { ROUNDS = 2000 };
+PEAK(fma_f32, "simd", "fmla", "4s")
+PEAK(dot_i8, "dotprod", "sdot", "16b")
+PEAK(square_i8, "i8mm", "usmmla", "16b")
+PEAK(square_bf16, "bf16", "bfmmla", "8h")
+/* clang-format on */
+
+bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number)
+{
+    const double all = 24.0 * ROUNDS;
+    if (number == BENCH_BF16 && k->level >= ST_CPU_LEVEL_BF16MM)
+        return (bench_probe){"bfmmla", all * 16, square_bf16, NULL};
+    if (number == BENCH_I8 && k->level >= ST_CPU_LEVEL_I8MM)
+        return (bench_probe){"usmmla", all * 32, square_i8, NULL};
+    if (number == BENCH_I8 && k->level >= ST_CPU_LEVEL_DOTPROD)
+        return (bench_probe){"sdot", all * 16, dot_i8, NULL};
+    return (bench_probe){"fmla", all * 4, fma_f32, NULL};
 }
 #else
 bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number)
@@ -159,6 +196,7 @@ bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number)
     (void)number;
     return (bench_probe){"none", 0, NULL, NULL};
 }
+#endif
 
 void bench_read(st_cpu_level level, const void *p, size_t bytes)
 {

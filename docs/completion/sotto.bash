@@ -8,7 +8,7 @@ _sotto()
         case ${COMP_WORDS[1]}:$prev in
         transcribe:--task) words="transcribe translate" ;;
         transcribe:--split) words="layer row" ;;
-        transcribe:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
+        transcribe:--cpu) words="auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm" ;;
         transcribe:--compute) words="auto f32 f16 bf16 int8" ;;
         transcribe:--trace) words="ops sched dot" ;;
         generate:--template) words="chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r" ;;
@@ -16,7 +16,7 @@ _sotto()
         generate:--cache-type-v) words="f16 f32 bf16 q8_0" ;;
         generate:--mirostat) words="0 2" ;;
         generate:--split) words="layer row" ;;
-        generate:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
+        generate:--cpu) words="auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm" ;;
         generate:--compute) words="auto f32 f16 int8" ;;
         generate:--trace) words="ops sched dot" ;;
         chat:--template) words="chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r" ;;
@@ -24,20 +24,20 @@ _sotto()
         chat:--cache-type-v) words="f16 f32 bf16 q8_0" ;;
         chat:--mirostat) words="0 2" ;;
         chat:--split) words="layer row" ;;
-        chat:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
+        chat:--cpu) words="auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm" ;;
         chat:--compute) words="auto f32 f16 int8" ;;
         perplexity:--cache-type-k) words="f16 f32 bf16 q8_0" ;;
         perplexity:--cache-type-v) words="f16 f32 bf16 q8_0" ;;
         perplexity:--split) words="layer row" ;;
-        perplexity:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
+        perplexity:--cpu) words="auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm" ;;
         perplexity:--compute) words="auto f32 f16 int8" ;;
         imatrix:--cache-type-k) words="f16 f32 bf16 q8_0" ;;
         imatrix:--cache-type-v) words="f16 f32 bf16 q8_0" ;;
         imatrix:--split) words="layer row" ;;
-        imatrix:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
+        imatrix:--cpu) words="auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm" ;;
         imatrix:--compute) words="auto f32 f16 int8" ;;
         vad:--format) words="txt json labels" ;;
-        vad:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
+        vad:--cpu) words="auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm" ;;
         convert:--type) words="f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl q2_k q3_k q4_k q5_k q6_k q3_k_s q3_k_m q3_k_l q4_k_s q4_k_m q5_k_s q5_k_m" ;;
         convert:--output-type) words="f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl q2_k q3_k q4_k q5_k q6_k" ;;
         convert:--token-embedding-type) words="f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl q2_k q3_k q4_k q5_k q6_k" ;;
@@ -45,7 +45,7 @@ _sotto()
         bench:--cache-type-k) words="f16 f32 bf16 q8_0" ;;
         bench:--cache-type-v) words="f16 f32 bf16 q8_0" ;;
         bench:--split) words="layer row" ;;
-        bench:--cpu) words="auto portable v2 v3 v4 vnni amx neon dotprod" ;;
+        bench:--cpu) words="auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm" ;;
         bench:--compute) words="auto f32 f16 bf16 int8" ;;
         help:--completion) words="bash zsh fish" ;;
         esac

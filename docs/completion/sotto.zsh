@@ -57,7 +57,7 @@ _sotto()
             '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
             '--no-offload[compute large batches where their weights live]' \
             '--memory[print what memory each device would need, and stop]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that weights are kept and multiplied in; auto = what the device multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
             '--no-gpu[same as --device cpu]' \
             '--flash-attn[accepted\: attention is always fused]' \
@@ -153,7 +153,7 @@ _sotto()
             '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
             '--no-offload[compute large batches where their weights live]' \
             '--memory[print what memory each device would need, and stop]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
             '--no-gpu[same as --device cpu]' \
             '--no-mmap[read the file into memory instead of mapping it]' \
@@ -206,7 +206,7 @@ _sotto()
             '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
             '--no-offload[compute large batches where their weights live]' \
             '--memory[print what memory each device would need, and stop]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
             '--no-gpu[same as --device cpu]' \
             '--no-mmap[read the file into memory instead of mapping it]' \
@@ -251,7 +251,7 @@ _sotto()
             '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
             '--no-offload[compute large batches where their weights live]' \
             '--memory[print what memory each device would need, and stop]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
             '--no-gpu[same as --device cpu]' \
             '--no-mmap[read the file into memory instead of mapping it]' \
@@ -281,7 +281,7 @@ _sotto()
             '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
             '--no-offload[compute large batches where their weights live]' \
             '--memory[print what memory each device would need, and stop]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers]:value:(auto f32 f16 int8)' \
             '--no-gpu[same as --device cpu]' \
             '--no-mmap[read the file into memory instead of mapping it]' \
@@ -304,7 +304,7 @@ _sotto()
             '--raw[inputs are headerless PCM, as for sotto transcribe]:value:_files' \
             '--format[labels can be imported by Audacity\: start and end in seconds]:value:(txt json labels)' \
             '--probabilities[in json also how likely speech is in each 32 ms]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--quiet[nothing on stderr but errors]' \
             '--help[explain the options]' '*:file:_files'
         ;;
@@ -367,7 +367,7 @@ _sotto()
             '--kv-device[device for the caches of attention; else with their layers]:value:_files' \
             '--no-offload[compute large batches where their weights live]' \
             '--memory[print what memory each device would need, and stop]' \
-            '--cpu[force an instruction set]:value:(auto portable v2 v3 v4 vnni amx neon dotprod)' \
+            '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that weights are kept and multiplied in; auto = what the device multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
             '--matmul[no model\: products of every type of number with the shapes of every size of model]' \
             '--memcpy[no model\: reading and copying memory, by size]' \

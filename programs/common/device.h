@@ -78,10 +78,10 @@ typedef struct cli_device_args {
         "memory", NULL, CLI_FLAG, (at) + offsetof(cli_device_args, memory), NULL, NULL, 0, 0, NULL,                 \
             "print what memory each device would need, and stop"                                                    \
     }
-#define CLI_CPU_OPTION(at)                                                                                  \
-    {                                                                                                       \
-        "cpu", NULL, CLI_CHOICE, at, "LEVEL", "auto", 0, 0, "auto portable v2 v3 v4 vnni amx neon dotprod", \
-            "force an instruction set"                                                                      \
+#define CLI_CPU_OPTION(at)                                                                                            \
+    {                                                                                                                 \
+        "cpu", NULL, CLI_CHOICE, at, "LEVEL", "auto", 0, 0,                                                           \
+            "auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm", "force an instruction set" \
     }
 #define CLI_COMPUTE_OPTION(at)                                                                           \
     {                                                                                                    \

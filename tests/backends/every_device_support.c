@@ -28,7 +28,8 @@ sotto_backend *open_or_null(const char *device, const char *level, int n_threads
 
 void on_every_device(case_fn *run)
 {
-    static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon", "dotprod"};
+    static const char *const levels[] = {"portable", "v2",  "v3",   "avxvnni", "v4",   "avx512vnni",
+                                         "vnni",     "amx", "neon", "dotprod", "i8mm", "bf16mm"};
     const char *const only = getenv("SOTTO_TEST_DEVICE"); /* an id, or how some begin: "cuda" */
     sotto_backend *ref = open_or_null("reference", NULL, 1);
     for (int i = 0; i < sotto_device_count(); i++) {

@@ -12,6 +12,8 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compile as cross  # noqa: E402
 
+# Processors that qemu stands for, and the level that each must be given.
+PROCESSORS = {"cortex-a72": "neon", "neoverse-n1": "dotprod", "max": "bf16mm"}
 LINES = ["-target", "aarch64-linux-musl", "-static"]
 
 
@@ -54,6 +56,18 @@ def link_all(out, objects, compiler, include):
     return programs, needy
 
 
+def check_levels(qemu, program):
+    """Processors that are not given the level they should have."""
+    wrong = []
+    for cpu, level in PROCESSORS.items():
+        text = subprocess.run([qemu, "-cpu", cpu, program], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+        found = re.search(r"this machine's level: (\w+)", text)
+        print(f"{cpu}: level {found[1] if found else 'unknown'}")
+        if not found or found[1] != level:
+            wrong.append(f"{cpu} is not given {level}")
+    return wrong
+
+
 def main():
     compiler = cross.zig()
     qemu = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
@@ -79,6 +93,8 @@ def main():
             print(f"{name}: {'passed' if code == 0 else 'skipped' if code == 77 else f'failed ({code})'}", flush=True)
             if code not in (0, 77):
                 failed.append(name)
+            elif name == "kernels.levels":
+                failed += check_levels(qemu, program)
     print(f"arm64: {len(programs)} programs, {len(failed)} failed; need third-party libraries: {', '.join(needy) or 'none'}")
     sys.exit(1 if failed or not programs else 0)
 

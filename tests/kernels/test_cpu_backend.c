@@ -165,7 +165,8 @@ static void check_linear(sotto_backend *b, sotto_compute compute, sotto_dtype ty
     free(wf), free(bf), free(x), free(res), free(file), free(back), free(out), free(found);
 }
 
-static const char *const levels[] = {"portable", "v2", "v3", "v4", "vnni", "amx", "neon", "dotprod"};
+static const char *const levels[] = {"portable", "v2",  "v3",   "avxvnni", "v4",   "avx512vnni",
+                                     "vnni",     "amx", "neon", "dotprod", "i8mm", "bf16mm"};
 
 static void test_linear(void **state)
 {

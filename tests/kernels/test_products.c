@@ -353,23 +353,11 @@ static void test_special(void **state)
     each_level(check_special);
 }
 
-static void test_levels(void **state)
-{
-    (void)state;
-    st_cpu_level level;
-    assert_true(st_cpu_level_find("v3", &level));
-    assert_int_equal(level, ST_CPU_LEVEL_V3);
-    assert_false(st_cpu_level_find("V3 ", &level));
-    assert_true(st_cpu_level_usable(ST_CPU_LEVEL_PORTABLE, 0));
-    assert_false(st_cpu_level_usable(ST_CPU_LEVEL_V4, ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C));
-    assert_int_equal(st_cpu_level_best(0), ST_CPU_LEVEL_PORTABLE);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),      cmocka_unit_test(test_pack),  cmocka_unit_test(test_products),
-        cmocka_unit_test(test_convolution), cmocka_unit_test(test_panel), cmocka_unit_test(test_special),
+        cmocka_unit_test(test_pack),  cmocka_unit_test(test_products), cmocka_unit_test(test_convolution),
+        cmocka_unit_test(test_panel), cmocka_unit_test(test_special),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 FOLDER = "CMakeFiles/sotto_objects.dir/src/backends/cpu/kernels/x86"
-OBJECTS = re.compile(r"^(product_v[34]|dot_(?:v3|v4|vnni)|narrow_\w+|attention_\w+|window_\w+)\.c\.o$")
+OBJECTS = re.compile(r"^(product_v[34]|dot_(?:v3|v4|avxvnni|avx512vnni)|narrow_\w+|attention_\w+|window_\w+)\.c\.o$")
 # Object, function, most moves in an innermost loop of it with any compiler: what gcc 12 and clang 14 make, and a little more.
 BOUNDS = [
     ("product_v3", r"product_[56]", 4),  # sixteen registers: 12 sums, 2 of weights, a row; gcc wants one more
@@ -24,8 +24,8 @@ BOUNDS = [
     ("product_v4", r"product_i8_\d", 4),
     ("product_v4", r"skinny_Q5_[01]_\d", 30),
     ("window_amx", r"window_bf16", 4),
-    ("dot_(?:v4|vnni)", r"direct_\w+", 40),  # masks that clang keeps there; gcc none
-    ("dot_(?:v4|vnni)", r"product_\w+", 20),  # two groups at once
+    ("dot_(?:v4|avx512vnni)", r"direct_\w+", 40),  # masks that clang keeps there; gcc none
+    ("dot_(?:v4|avx512vnni)", r"product_\w+", 20),  # two groups at once
     ("dot_v3", r"direct_\w+", 60),  # sixteen registers
     ("dot_v3", r"product_\w+", 12),
     # once for a row or a tile, not for each product

@@ -55,9 +55,11 @@ static sotto_status choose_level(const char *name, st_cpu_level *level, sotto_er
         return SOTTO_OK;
     }
     if (!st_cpu_level_find(name, level))
-        return st_fail(err, SOTTO_E_ARGUMENT,
-                       "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, v4, vnni, amx, neon or dotprod",
-                       name);
+        return st_fail(
+            err, SOTTO_E_ARGUMENT,
+            "CPU level \"%s\" is unknown, expected auto, portable, v2, v3, avxvnni, v4, avx512vnni, vnni, amx, "
+            "neon, dotprod, i8mm or bf16mm",
+            name);
     if (!st_cpu_level_usable(*level, features)) {
         char text[256];
         return st_fail(err, SOTTO_E_UNSUPPORTED, "CPU level %s is not usable on this machine, which has: %s", name,

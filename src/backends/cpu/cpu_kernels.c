@@ -17,9 +17,11 @@ typedef struct level_row {
 } level_row;
 
 /* In st_cpu_level order. A level fills over the ones before it. */
+#define ST_CPU_I8MM_ALL (ST_CPU_NEON | ST_CPU_DOTPROD | ST_CPU_I8MM)
 #define ST_CPU_V3 (ST_CPU_SSE42 | ST_CPU_AVX2 | ST_CPU_FMA | ST_CPU_F16C)
 #define ST_CPU_V4 (ST_CPU_V3 | ST_CPU_AVX512)
-#define ST_CPU_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI | ST_CPU_AVX512_BF16 | ST_CPU_AVX512_VBMI)
+#define ST_CPU_V4_VNNI (ST_CPU_V4 | ST_CPU_AVX512_VNNI)
+#define ST_CPU_VNNI (ST_CPU_V4_VNNI | ST_CPU_AVX512_BF16 | ST_CPU_AVX512_VBMI)
 
 static const level_row levels[ST_CPU_LEVEL_COUNT] = {
     [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL,
@@ -29,15 +31,20 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
                          true, SOTTO_F32},
     [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, NULL, st_cpu_fill_dot_v3, true,
                          SOTTO_I8},
+    [ST_CPU_LEVEL_AVXVNNI] = {"avxvnni", ST_CPU_V3 | ST_CPU_AVX_VNNI, NULL, NULL, st_cpu_fill_narrow_avxvnni,
+                              st_cpu_fill_dot_avxvnni, true, SOTTO_I8},
     [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, NULL, st_cpu_fill_dot_v4, true,
                          SOTTO_I8},
-    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, st_cpu_fill_dot_vnni, true,
-                           SOTTO_I8},
+    [ST_CPU_LEVEL_AVX512VNNI] = {"avx512vnni", ST_CPU_V4_VNNI, NULL, NULL, st_cpu_fill_narrow_avx512vnni,
+                                 st_cpu_fill_dot_avx512vnni, true, SOTTO_I8},
+    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, NULL, true, SOTTO_I8},
     [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, NULL, true, SOTTO_I8},
 #else
     [ST_CPU_LEVEL_V2] = {.name = "v2"},
     [ST_CPU_LEVEL_V3] = {.name = "v3"},
+    [ST_CPU_LEVEL_AVXVNNI] = {.name = "avxvnni"},
     [ST_CPU_LEVEL_V4] = {.name = "v4"},
+    [ST_CPU_LEVEL_AVX512VNNI] = {.name = "avx512vnni"},
     [ST_CPU_LEVEL_VNNI] = {.name = "vnni"},
     [ST_CPU_LEVEL_AMX] = {.name = "amx"},
 #endif
@@ -46,9 +53,15 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
                            st_cpu_fill_dot_neon, true, SOTTO_F32},
     [ST_CPU_LEVEL_DOTPROD] = {"dotprod", ST_CPU_NEON | ST_CPU_DOTPROD, NULL, NULL, st_cpu_fill_narrow_dotprod,
                               st_cpu_fill_dot_dotprod, true, SOTTO_F32},
+    [ST_CPU_LEVEL_I8MM] = {"i8mm", ST_CPU_I8MM_ALL, NULL, NULL, st_cpu_fill_narrow_i8mm, st_cpu_fill_dot_i8mm, true,
+                           SOTTO_F32},
+    [ST_CPU_LEVEL_BF16MM] = {"bf16mm", ST_CPU_I8MM_ALL | ST_CPU_BF16MM, NULL, NULL, st_cpu_fill_narrow_bf16mm, NULL,
+                             true, SOTTO_F32},
 #else
     [ST_CPU_LEVEL_NEON] = {.name = "neon"},
     [ST_CPU_LEVEL_DOTPROD] = {.name = "dotprod"},
+    [ST_CPU_LEVEL_I8MM] = {.name = "i8mm"},
+    [ST_CPU_LEVEL_BF16MM] = {.name = "bf16mm"},
 #endif
 };
 

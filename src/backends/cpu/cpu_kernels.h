@@ -50,11 +50,15 @@ typedef enum st_cpu_level {
     ST_CPU_LEVEL_PORTABLE,
     ST_CPU_LEVEL_V2,
     ST_CPU_LEVEL_V3,
+    ST_CPU_LEVEL_AVXVNNI,
     ST_CPU_LEVEL_V4,
+    ST_CPU_LEVEL_AVX512VNNI,
     ST_CPU_LEVEL_VNNI,
     ST_CPU_LEVEL_AMX,
     ST_CPU_LEVEL_NEON,
     ST_CPU_LEVEL_DOTPROD,
+    ST_CPU_LEVEL_I8MM,
+    ST_CPU_LEVEL_BF16MM,
     ST_CPU_LEVEL_COUNT
 } st_cpu_level;
 
@@ -131,6 +135,8 @@ typedef struct st_cpu_narrow {
     void (*block)(const st_cpu_narrow_block *b);
     /* acc [2][tile rows][16] = A B, floats for bf16, int32 for 8-bit. Indexed by rows, 1 .. mr. */
     void (*product[ST_CPU_MAX_NARROW_MR + 1])(const void *a, const void *b, int chunks, void *acc);
+    /* Lays a tile of packed rows out as `product` likes it, in place, once all of its rows are there; NULL: it is. */
+    void (*arrange)(void *tile, int64_t chunks, int rows);
 } st_cpu_narrow;
 
 /* What 32 k of a row of the left side are in products of block types as integers: m = max |x|, scale = m / 127 and
@@ -153,10 +159,13 @@ enum {
 
 /* Products of block types as integers. A packed tile is [k / 32][rows] of st_cpu_left8. All levels find the same integers.
  * Weights are read as they are packed, or expanded: for each 32 k of a panel [1 or 2 groups of k][32 scales f32], where the
- * type has minima [groups][32 minima f32], then [8][32 columns][4] unsigned bytes. */
+ * type has minima [groups][32 minima f32], then [8][32 columns][4] unsigned bytes; levels
+ * that arrange tiles have a layout of their own. */
 typedef struct st_cpu_dot {
     int mr, few; /* rows of a tile with expanded and with packed weights */
     void (*pack_row)(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows);
+    /* As that of narrow products, for tiles of k / 32 parts. */
+    void (*arrange)(void *tile, int64_t parts, int rows);
     /* acc [2][rows][16] = A B, `n_block` blocks of a panel. Indexed by rows, 1 .. few; NULL: not a block type. */
     void (*direct[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_FEW + 1])(const uint8_t *a, const uint8_t *blocks, int n_block,
                                                            float *acc);
@@ -289,7 +298,7 @@ typedef struct st_cpu_kernels {
 
 /* Fills the table for a level, from the portable kernels upward. The level must be one that st_cpu_level_usable. */
 void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level);
-/* "portable", "v2", "v3", "v4", "vnni", "amx", "neon", "dotprod" */
+/* "portable", "v2", "v3", "avxvnni", "v4", "avx512vnni", "vnni", "amx", "neon", "dotprod", "i8mm", "bf16mm" */
 const char *st_cpu_level_name(st_cpu_level level);
 /* The type in which it multiplies large matrices fastest: the one place that says so. */
 sotto_dtype st_cpu_level_prefers(st_cpu_level level);
@@ -317,10 +326,13 @@ void st_cpu_fill_rows_v4(st_cpu_kernels *k);
 void st_cpu_fill_dot_portable(st_cpu_kernels *k);
 void st_cpu_fill_dot_v2(st_cpu_kernels *k);
 void st_cpu_fill_dot_v3(st_cpu_kernels *k);
+void st_cpu_fill_dot_avxvnni(st_cpu_kernels *k);
 void st_cpu_fill_dot_v4(st_cpu_kernels *k);
-void st_cpu_fill_dot_vnni(st_cpu_kernels *k);
+void st_cpu_fill_dot_avx512vnni(st_cpu_kernels *k);
 void st_cpu_fill_dot_neon(st_cpu_kernels *k);
 void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
+void st_cpu_fill_narrow_avxvnni(st_cpu_kernels *k);
+void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
 void st_cpu_fill_block_amx(st_cpu_kernels *k);
@@ -330,5 +342,8 @@ void st_cpu_fill_narrow_amx(st_cpu_kernels *k);
 void st_cpu_fill_product_neon(st_cpu_kernels *k);
 void st_cpu_fill_rows_neon(st_cpu_kernels *k);
 void st_cpu_fill_narrow_dotprod(st_cpu_kernels *k);
+void st_cpu_fill_narrow_i8mm(st_cpu_kernels *k);
+void st_cpu_fill_dot_i8mm(st_cpu_kernels *k);
+void st_cpu_fill_narrow_bf16mm(st_cpu_kernels *k);
 
 #endif

@@ -234,8 +234,14 @@ INL void v_store_f16_n(uint16_t *p, vf v, int n)
 
 INL vf v_load_i8(const void *p)
 {
+#if defined(__aarch64__)
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(x)))));
+#else
     const int8_t *x = p;
     return (vf){x[0], x[1], x[2], x[3]};
+#endif
 }
 
 /* The low 4 bits of each lane as a float. */
@@ -261,23 +267,39 @@ INL vi vi_mul(vi a, vi b)
 /* The low byte of each lane. */
 INL void vi_store_bytes(uint8_t *p, vi v)
 {
+#if defined(__aarch64__)
+    const uint8x16_t bytes = (uint8x16_t)v;
+    const uint8x16_t low = vuzp1q_u8(vuzp1q_u8(bytes, bytes), bytes);
+    memcpy(p, &low, 4);
+#else
     for (int i = 0; i < VL; i++)
         p[i] = (uint8_t)((uint32_t)v[i] & 255u);
+#endif
 }
 /* VL bytes, zero-extended */
 INL vi vi_load_u8(const uint8_t *p)
 {
+#if defined(__aarch64__)
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return (vi)vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(x))));
+#else
     return (vi){p[0], p[1], p[2], p[3]};
+#endif
 }
 /* Bytes 0..15 as the numbers of iq4_nl, plus 128. */
 INL vi vi_iq4(vi x)
 {
+#if defined(__aarch64__)
+    return (vi)vqtbl1q_u8(vld1q_u8(st_iq4_bytes), (uint8x16_t)x);
+#else
     uint8_t bytes[16];
     memcpy(bytes, &x, sizeof bytes);
     for (int i = 0; i < 16; i++)
         bytes[i] = st_iq4_bytes[bytes[i] & 15];
     memcpy(&x, bytes, sizeof x);
     return x;
+#endif
 }
 /* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
 INL vi vi_dot4(vi c, int32_t x, vi w)

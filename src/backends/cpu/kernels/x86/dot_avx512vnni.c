@@ -1,6 +1,6 @@
-/* dot_vnni.c: the kernels of dot_body.h with AVX-512 VNNI. A tile is 6 rows of 32 columns: 12 integer and 12 float sums. The
+/* dot_avx512vnni.c: the kernels of dot_body.h with AVX-512 VNNI. A tile is 6 rows of 32 columns: 12 integer and 12 float sums. The
  * instruction is written out, since gcc 12 moves accumulators to and fro around its builtin. */
-#define ST_LEVEL vnni
+#define ST_LEVEL avx512vnni
 #include "../vec_v4.h"
 
 #define ST_DOT_ROWS 6

@@ -1,0 +1,26 @@
+/* narrow_avx512vnni.c: 8-bit products with AVX-512 VNNI (contracts in cpu_kernels.h). A tile is 12 rows of 32 columns: 24
+ * accumulators, two vectors of weights, one broadcast. */
+#if !defined(__AVX512VNNI__)
+#error "this file needs -mavx512vnni"
+#endif
+#include <immintrin.h>
+
+#include "../vec.h"
+
+typedef __m512i mm;
+#define MM(name) _mm512_##name
+#define ST_NARROW_ROWS 12
+
+/* Written out, since gcc 12 moves accumulators to and fro around its builtin. */
+INL mm step(mm c, mm x, mm w)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(x), "v"(w));
+    return c;
+}
+
+#include "narrow_rows.h"
+
+void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k)
+{
+    set_rows(&k->i8);
+}

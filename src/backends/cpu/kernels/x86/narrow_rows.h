@@ -1,0 +1,62 @@
+/* narrow_rows.h: narrow products that keep their sums in registers (contracts in cpu_kernels.h): each step is a dword of each
+ * row, four bytes or two bf16, with two vectors of columns. Included after ../vec.h by files that define
+ *   mm, MM(name)                    a vector of dwords, and the level's name of an instruction
+ *   mm step(mm c, mm x, mm w)       c + what a dword of the left side and one of the weights give
+ *   ST_NARROW_ROWS                  rows of a tile: 6 or 12 */
+#ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_ROWS_H
+#define SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_ROWS_H
+
+#include "backends/cpu/cpu_kernels.h"
+
+enum { COLUMNS = sizeof(mm) / 4, STEP_BYTES = 4 * ST_CPU_PANEL };
+
+/* 2 * COLUMNS columns, from `column` on, of acc [2][rows][16] = A B */
+INL void narrow_columns(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc, int column)
+{
+    mm c[ST_NARROW_ROWS][2];
+    UNROLL for (int r = 0; r < rows; r++) c[r][0] = c[r][1] = (mm){0};
+    b += 4 * column;
+    for (int i = 0; i < chunks; i++, a += 64 * (rows - 1)) {
+        for (int two = 0; two < 8; two++, a += 8, b += 2 * STEP_BYTES) {
+            UNROLL for (int s = 0; s < 2; s++)
+            {
+                mm w[2];
+                UNROLL for (int v = 0; v < 2; v++) memcpy(&w[v], b + s * STEP_BYTES + v * (int)sizeof(mm), sizeof(mm));
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    int32_t x;
+                    memcpy(&x, a + r * 64 + 4 * s, sizeof x);
+                    const mm xs = MM(set1_epi32)(x);
+                    UNROLL for (int v = 0; v < 2; v++) c[r][v] = step(c[r][v], xs, w[v]);
+                }
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
+    {
+        const int at = column + v * COLUMNS;
+        memcpy(acc + 64 * (at / 16 * rows + r) + 4 * (at % 16), &c[r][v], sizeof(mm));
+    }
+}
+
+#define EACH_ROW_6(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define EACH_ROW_12(X) EACH_ROW_6(X) X(7) X(8) X(9) X(10) X(11) X(12)
+#define EACH_ROW(X) ST_CAT(EACH_ROW, ST_NARROW_ROWS)(X)
+#define ROWS(R)                                                                                        \
+    static void rows_##R(const void *a, const void *b, int chunks, void *acc)                          \
+    {                                                                                                  \
+        for (int column = 0; column < ST_CPU_PANEL; column += 2 * COLUMNS)                             \
+            narrow_columns(R, (const uint8_t *)a, (const uint8_t *)b, chunks, (uint8_t *)acc, column); \
+    }
+EACH_ROW(ROWS)
+
+static void set_rows(st_cpu_narrow *n)
+{
+    n->mr = ST_NARROW_ROWS;
+    n->row_unit = 1;
+#define SET(R) n->product[R] = rows_##R;
+    EACH_ROW(SET)
+#undef SET
+}
+
+#endif

@@ -101,6 +101,9 @@ typedef struct st_backend_impl {
     bool (*pin_host)(void *state, void *memory, size_t bytes);
     void (*unpin_host)(void *state, void *memory, size_t bytes);
 
+    /* ? = the caller does it alone. fn over the pieces of [0, n), by all threads of the device at once; returns when done. */
+    void (*share_out)(void *state, int64_t n, void (*fn)(void *arg, int64_t from, int64_t to), void *arg);
+
     /* execution */
     bool (*supports)(const sotto_tensor *node);             /* a pure function of op, types, shapes and strides */
     bool (*can_run)(void *state, const sotto_tensor *node); /* ? = supports. The same for this device in particular */

@@ -1,5 +1,6 @@
 /* transfer.c: bytes from one space to another, and waiting for it. Copies are pulled: they are queued on the device that
  * reads. It waits for the other's work before, and the other waits for the copy after, by events where both have them. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -121,6 +122,24 @@ static sotto_status copy_peer(sotto_plan *plan, st_copy *c, sotto_error *err)
     return order(plan, c->to_device, c->from_device, err); /* which may write there again */
 }
 
+/* Rows as f32, packed again. */
+typedef struct packing {
+    sotto_dtype dtype;
+    int64_t n; /* elements of a row */
+    const float *rows;
+    char *out;
+    atomic_bool failed;
+} packing;
+
+static void pack_rows(void *arg, int64_t from, int64_t to)
+{
+    packing *p = arg;
+    if (from < to &&
+        !sotto_row_from_f32(p->dtype, p->rows + from * p->n,
+                            p->out + (size_t)from * sotto_dtype_row_bytes(p->dtype, p->n), (to - from) * p->n))
+        atomic_store(&p->failed, true);
+}
+
 static sotto_status copy_weights(sotto_plan *plan, const st_copy *c, sotto_error *err)
 {
     st_runner *from = &plan->backend->device[c->from_device], *to = &plan->backend->device[c->to_device];
@@ -130,7 +149,12 @@ static sotto_status copy_weights(sotto_plan *plan, const st_copy *c, sotto_error
     ST_TRY(st_runner_sync(to, err)); /* it may still read what was in this place */
     if (dtype == SOTTO_F32 || dtype == SOTTO_I8)
         return to->impl->upload(to->state, c->to, 0, n_rows, SOTTO_F32, plan->rows, err);
-    if (!sotto_row_from_f32(dtype, plan->rows, plan->rows + plan->n_rows, n * n_rows))
+    packing p = {.dtype = dtype, .n = n, .rows = plan->rows, .out = (char *)(plan->rows + plan->n_rows)};
+    if (from->impl->share_out)
+        from->impl->share_out(from->state, n_rows, pack_rows, &p);
+    else
+        pack_rows(&p, 0, n_rows);
+    if (atomic_load(&p.failed))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s cannot be brought to %s", c->from->name,
                        sotto_dtype_name(dtype), to->id);
     return to->impl->upload(to->state, c->to, 0, n_rows, dtype, plan->rows + plan->n_rows, err);

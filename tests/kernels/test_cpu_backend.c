@@ -473,10 +473,47 @@ static void test_abort(void **state)
     free(first);
 }
 
+/* Weights that visit another device are read back by all threads: the same bits whoever reads which rows. */
+static void test_download(void **state)
+{
+    (void)state;
+    static const sotto_dtype types[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_I8, SOTTO_Q4_0, SOTTO_Q5_1, SOTTO_Q4_K};
+    enum { WIDTH = 256, ROWS = 331 };
+    const int64_t dim[2] = {WIDTH, ROWS};
+    float *x = random_floats(WIDTH * ROWS), *back = malloc(sizeof *x * WIDTH * ROWS),
+          *one = malloc(sizeof *x * WIDTH * ROWS);
+    char *packed = malloc(sizeof *x * WIDTH * ROWS);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int n_threads = 1; n_threads < 6; n_threads += 2) {
+            sotto_error err;
+            sotto_backend *b = open_backend(NULL, n_threads);
+            sotto_store *s;
+            ok(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &s, &err), &err);
+            sotto_tensor *t = sotto_store_add(s, "w", types[i], 2, dim, true);
+            ok(sotto_store_allocate(s, &err), &err);
+            const bool plain = types[i] == SOTTO_I8;
+            assert_true(plain || sotto_row_from_f32(types[i], x, packed, WIDTH * ROWS));
+            ok(sotto_store_upload(s, t, 0, ROWS, plain ? SOTTO_F32 : types[i], plain ? (void *)x : packed, &err), &err);
+            ok(sotto_store_download(s, t, back, &err), &err);
+            if (n_threads == 1)
+                memcpy(one, back, sizeof *x * WIDTH * ROWS);
+            assert_memory_equal(back, one, sizeof *x * WIDTH * ROWS);
+            for (int64_t k = 0; k < WIDTH * ROWS; k++)
+                assert_true(fabsf(back[k] - x[k]) < 0.2f);
+            sotto_store_free(s);
+            sotto_backend_free(b);
+        }
+    free(x);
+    free(back);
+    free(one);
+    free(packed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),   cmocka_unit_test(test_linear),
                                        cmocka_unit_test(test_attention), cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_products),  cmocka_unit_test(test_abort)};
+                                       cmocka_unit_test(test_products),  cmocka_unit_test(test_abort),
+                                       cmocka_unit_test(test_download)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,19 +320,64 @@ static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_
     return SOTTO_OK;
 }
 
+/* ---- work on rows, whole panels at a time ---- */
+
+typedef struct shared_rows {
+    st_cpu *cpu;
+    int64_t n;
+    void (*fn)(void *arg, int64_t from, int64_t to);
+    void *arg;
+} shared_rows;
+
+static void take_rows(void *arg, int thread)
+{
+    const shared_rows *s = arg;
+    int64_t start, n;
+    while ((n = st_work_next(&s->cpu->work[0], thread, 8, &start)) > 0) {
+        const int64_t to = (start + n) * ST_CPU_PANEL;
+        s->fn(s->arg, start * ST_CPU_PANEL, to < s->n ? to : s->n);
+    }
+}
+
+static void share_out(void *state, int64_t n, void (*fn)(void *arg, int64_t from, int64_t to), void *arg)
+{
+    st_cpu *cpu = state;
+    shared_rows s = {cpu, n, fn, arg};
+    st_work_start(&cpu->work[0], (n + ST_CPU_PANEL - 1) / ST_CPU_PANEL);
+    st_pool_run(cpu->pool, take_rows, &s);
+}
+
+typedef struct download_job {
+    const sotto_tensor *t;
+    float *out;
+    bool packed;
+    st_cpu_wtype type;
+    _Atomic bool failed;
+} download_job;
+
+static void download_rows(void *arg, int64_t from, int64_t to)
+{
+    download_job *j = arg;
+    const sotto_tensor *t = j->t;
+    char *data = st_tensor_data(t);
+    for (int64_t r = from; r < to; r++) {
+        float *out = j->out + r * t->dim[0];
+        if (j->packed)
+            st_cpu_unpack_row(j->type, t->dim[0], (const uint8_t *)data, r, out);
+        else if (!sotto_row_to_f32(t->dtype, st_cpu_row(t, data, r), out, t->dim[0]))
+            atomic_store(&j->failed, true);
+    }
+}
+
 static sotto_status download_f32(void *state, const sotto_tensor *t, float *out, sotto_error *err)
 {
-    (void)state;
-    st_cpu_wtype type;
-    const bool packed = st_cpu_packed(t, &type);
-    char *data = st_tensor_data(t);
-    for (int64_t r = 0; r < st_tensor_n_rows(t) && t->dim[0] > 0; r++, out += t->dim[0]) {
-        if (packed)
-            st_cpu_unpack_row(type, t->dim[0], (const uint8_t *)data, r, out);
-        else if (!sotto_row_to_f32(t->dtype, st_cpu_row(t, data, r), out, t->dim[0]))
-            return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s has no numbers to read", t->name,
-                           sotto_dtype_name(t->dtype));
-    }
+    download_job j = {.t = t, .out = out};
+    if (t->dim[0] <= 0)
+        return SOTTO_OK;
+    j.packed = st_cpu_packed(t, &j.type);
+    share_out(state, st_tensor_n_rows(t), download_rows, &j);
+    if (atomic_load(&j.failed))
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s has no numbers to read", t->name, sotto_dtype_name(t->dtype));
     return SOTTO_OK;
 }
 
@@ -358,6 +403,7 @@ const st_backend_impl st_backend_cpu = {
     .set = set_bytes,
     .get = get_bytes,
     .fill_zero = fill_zero,
+    .share_out = share_out,
     .supports = st_cpu_supports,
     .prepare = st_cpu_prepare,
     .release = st_cpu_release,

@@ -24,6 +24,13 @@ enum { UNIT = 16, ROWS = 32, TILE = 1024, CHUNK = 2048, PART = 10 };
 typedef enum numbers { I8, BF16 } numbers;
 enum { ANY = -1 };
 
+/* What finishing needs to know of a panel's columns. */
+typedef struct columns {
+    vf bias[2], scales[2];
+    vi sums[2];
+    __mmask16 mask[2];
+} columns;
+
 /* A product that waits to be finished: [2][tile_rows][16] sums. */
 typedef struct pending {
     const st_cpu_epilogue *e;
@@ -32,13 +39,11 @@ typedef struct pending {
     float *out;          /* of its first row and column, like residual */
     const float *residual;
     const st_cpu_row_scale *scale;
-    __mmask16 mask[2];
-    vf bias[2], scales[2]; /* by column */
-    vi sums[2];
+    const columns *columns; /* made once for all tiles, and copied into registers where they are needed */
 } pending;
 
 /* One row of it. */
-INL void finish_row(numbers t, int act, const pending *p, int r)
+INL void finish_row(numbers t, int act, const pending *p, const columns *c, int r)
 {
     ORDER();
     UNROLL for (int v = 0; v < 2; v++)
@@ -46,22 +51,29 @@ INL void finish_row(numbers t, int act, const pending *p, int r)
         const int at = (v * p->tile_rows + r) * UNIT;
         vf x;
         if (t == I8) {
-            const vi sum = vi_sub(vi_load((const int32_t *)p->acc + at), vi_mul(p->sums[v], vi_set1(p->scale[r].zero)));
-            x = v_mul(vi_float(sum), v_mul(v_set1(p->scale[r].scale), p->scales[v]));
+            const vi sum = vi_sub(vi_load((const int32_t *)p->acc + at), vi_mul(c->sums[v], vi_set1(p->scale[r].zero)));
+            x = v_mul(vi_float(sum), v_mul(v_set1(p->scale[r].scale), c->scales[v]));
         } else {
             x = v_load((const float *)p->acc + at);
         }
-        x = activate(act == ANY ? p->e->act : (sotto_activation)act, v_add(x, p->bias[v]));
+        x = activate(act == ANY ? p->e->act : (sotto_activation)act, v_add(x, c->bias[v]));
         if (p->residual != NULL)
-            x = v_add(x, _mm512_maskz_loadu_ps(p->mask[v], p->residual + r * p->e->residual_stride + v * VL));
-#ifdef PW
-        __builtin_prefetch(p->out + r * p->e->out_stride + PW * 32 + v * VL, 1);
-#endif
+            x = v_add(x, _mm512_maskz_loadu_ps(c->mask[v], p->residual + r * p->e->residual_stride + v * VL));
         /* the next panel's columns: so far apart, they are nobody's to foresee */
         __builtin_prefetch(p->out + r * p->e->out_stride + ST_CPU_PANEL + v * VL, 1);
-        _mm512_mask_storeu_ps(p->out + r * p->e->out_stride + v * VL, p->mask[v], x);
+        _mm512_mask_storeu_ps(p->out + r * p->e->out_stride + v * VL, c->mask[v], x);
     }
     ORDER();
+}
+
+/* All of its rows, with nothing beside them. */
+INL void finish_rows(numbers t, int act, const pending *p)
+{
+    if (p->rows == 0)
+        return;
+    const columns c = *p->columns;
+    for (int r = 0; r < p->rows; r++)
+        finish_row(t, act, p, &c, r);
 }
 
 /* Tiles 0 to 3 are the sums, two of rows by two of columns, 4 and 5 the rows, 6 and 7 the columns. */
@@ -96,15 +108,18 @@ INL void store_sums(uint8_t *acc, bool two)
 INL void run_step(numbers t, int act, int each, const uint8_t *a, const uint8_t *b, int chunks, bool first,
                   uint8_t *acc, const uint8_t *ahead, const pending *p)
 {
-#define DOT(C, A, B)                                                                \
-    if (t == I8)                                                                    \
-        _tile_dpbusd(C, A, B);                                                      \
-    else                                                                            \
-        _tile_dpbf16ps(C, A, B);                                                    \
-    UNROLL for (int i = 0; i < each; i++) if (r < rows) finish_row(t, act, p, r++); \
+#define DOT(C, A, B)                                                                     \
+    if (t == I8)                                                                         \
+        _tile_dpbusd(C, A, B);                                                           \
+    else                                                                                 \
+        _tile_dpbf16ps(C, A, B);                                                         \
+    UNROLL for (int i = 0; i < each; i++) if (r < rows) finish_row(t, act, p, &of, r++); \
     UNROLL for (int i = 0; i < 2; i++) _mm_prefetch((const char *)ahead + (2 * (C) + i) * 64, _MM_HINT_T1)
     const int rows = each > 0 ? p->rows : 0;
+    columns of;
     int r = 0;
+    if (each > 0)
+        of = *p->columns;
     load_sums(acc, first, true);
     for (int c = 0; c < chunks; c++, a += 2 * TILE, b += CHUNK, ahead += CHUNK / 4) {
         _tile_loadd(6, b, 128);
@@ -118,7 +133,7 @@ INL void run_step(numbers t, int act, int each, const uint8_t *a, const uint8_t 
     }
     store_sums(acc, true);
     while (r < rows)
-        finish_row(t, act, p, r++);
+        finish_row(t, act, p, &of, r++);
 #undef DOT
 }
 
@@ -142,66 +157,75 @@ INL void short_step(numbers t, const uint8_t *a, const uint8_t *b, int chunks, b
     ORDER();
 }
 
-/* The tile of `rows` rows from r on, and the columns of panel i. */
-INL pending pending_of(numbers t, const st_cpu_narrow_block *b, const void *acc, int r, int rows, int64_t i)
+INL columns columns_of(numbers t, const st_cpu_narrow_block *b, int64_t panel)
+{
+    const int64_t col = b->col + panel * ST_CPU_PANEL;
+    const int n = (int)(b->n - col < ST_CPU_PANEL ? b->n - col : ST_CPU_PANEL);
+    const uint8_t *header = b->panels + b->panel_bytes * (size_t)panel;
+    columns c;
+    for (int v = 0; v < 2; v++) {
+        c.mask[v] = v_first(n > v * VL ? n - v * VL : 0);
+        c.bias[v] = b->e->bias != NULL ? _mm512_maskz_loadu_ps(c.mask[v], b->e->bias + col + v * VL)
+                                       : v_set1(-0.0f); /* changes no number, not even the sign of a zero */
+        c.scales[v] = t == I8 ? v_load((const float *)(const void *)header + v * VL) : v_zero();
+        c.sums[v] = t == I8 ? vi_load(header + 4 * ST_CPU_PANEL + 4 * v * VL) : vi_set1(0);
+    }
+    return c;
+}
+
+/* The tile of `rows` rows from r on, and the columns of a panel. */
+INL pending pending_of(const st_cpu_narrow_block *b, const void *acc, int r, int rows, int64_t panel, const columns *c)
 {
     const st_cpu_epilogue *e = b->e;
-    const int64_t col = b->col + i * ST_CPU_PANEL, row = b->row + r;
-    const int cols = (int)(b->n - col < ST_CPU_PANEL ? b->n - col : ST_CPU_PANEL);
-    const uint8_t *header = b->panels + b->panel_bytes * (size_t)i;
-    pending p = {.e = e,
-                 .acc = acc,
-                 .tile_rows = rows > UNIT ? ROWS : UNIT,
-                 .rows = rows,
-                 .out = e->out + row * e->out_stride + col,
-                 .residual = e->residual != NULL ? e->residual + row * e->residual_stride + col : NULL,
-                 .scale = b->scale + r};
-    for (int v = 0; v < 2; v++) {
-        p.mask[v] = v_first(cols > v * VL ? cols - v * VL : 0);
-        p.bias[v] = e->bias != NULL ? _mm512_maskz_loadu_ps(p.mask[v], e->bias + col + v * VL)
-                                    : v_set1(-0.0f); /* changes no number, not even the sign of a zero */
-        p.scales[v] = t == I8 ? v_load((const float *)(const void *)header + v * VL) : v_zero();
-        p.sums[v] = t == I8 ? vi_load(header + 4 * ST_CPU_PANEL + 4 * v * VL) : vi_set1(0);
-    }
-    return p;
+    const int64_t col = b->col + panel * ST_CPU_PANEL, row = b->row + r;
+    return (pending){.e = e,
+                     .acc = acc,
+                     .tile_rows = rows > UNIT ? ROWS : UNIT,
+                     .rows = rows,
+                     .out = e->out + row * e->out_stride + col,
+                     .residual = e->residual != NULL ? e->residual + row * e->residual_stride + col : NULL,
+                     .scale = b->scale + r,
+                     .columns = c};
 }
 
 INL void run_block(numbers t, int act, const st_cpu_narrow_block *b)
 {
     const int parts = b->chunks > PART ? (b->chunks + PART - 1) / PART : 1, tiles = (b->rows + ROWS - 1) / ROWS;
+    columns of[2]; /* of this panel, and of the one before, whose last tile may still wait */
     pending p = {.rows = 0};
     int turn = 0;
     for (int64_t i = 0; i < b->n_panels; i++) {
         const uint8_t *panel = b->panels + b->panel_bytes * (size_t)i + (t == I8 ? ST_CPU_I8_HEADER : 0);
+        of[i & 1] = columns_of(t, b, i);
         for (int part = 0; part < parts; part++) {
             const int from = b->chunks * part / parts, chunks = b->chunks * (part + 1) / parts - from;
             const uint8_t *w = panel + (ptrdiff_t)from * CHUNK;
             for (int tile = 0; tile < tiles; tile++) {
                 const int r = tile * ROWS, rows = b->rows - r < ROWS ? b->rows - r : ROWS;
-                const uint8_t *a = b->a + (ptrdiff_t)b->chunks * 64 * r;
+                const uint8_t *a = b->a + (ptrdiff_t)b->chunks * 64 * r + (ptrdiff_t)from * (rows > UNIT ? 2 : 1) * TILE;
                 /* each of four tiles has a quarter of the next part fetched into the second cache */
                 const uint8_t *ahead = w + (ptrdiff_t)chunks * CHUNK / 4 * (4 + (tile & 3));
-                /* one tile waits while the next is multiplied, so a block of one takes turns between two places */
-                uint8_t *acc = (uint8_t *)b->acc + (parts == 1 ? turn++ & 1 : tiles > 1 ? tile : i & 1) * 4 * TILE;
+                /* one tile waits while the next is multiplied, so two places take turns; where there are parts to be
+                 * added, every tile has its own */
+                const int place = parts == 1 ? turn++ & 1 : tiles > 1 ? tile : (int)(i & 1);
+                uint8_t *acc = (uint8_t *)b->acc + place * 4 * TILE;
                 if (rows <= UNIT) {
-                    for (int j = 0; j < p.rows; j++)
-                        finish_row(t, act, &p, j);
-                    short_step(t, a + (ptrdiff_t)from * TILE, w, chunks, part == 0, acc);
+                    finish_rows(t, act, &p);
+                    short_step(t, a, w, chunks, part == 0, acc);
                 } else if (p.rows == 0) {
-                    run_step(t, act, 0, a + (ptrdiff_t)from * 2 * TILE, w, chunks, part == 0, acc, ahead, &p);
+                    run_step(t, act, 0, a, w, chunks, part == 0, acc, ahead, &p);
                 } else if (4 * chunks >= p.rows) {
-                    run_step(t, act, 1, a + (ptrdiff_t)from * 2 * TILE, w, chunks, part == 0, acc, ahead, &p);
+                    run_step(t, act, 1, a, w, chunks, part == 0, acc, ahead, &p);
                 } else {
-                    run_step(t, act, 2, a + (ptrdiff_t)from * 2 * TILE, w, chunks, part == 0, acc, ahead, &p);
+                    run_step(t, act, 2, a, w, chunks, part == 0, acc, ahead, &p);
                 }
                 p.rows = 0;
                 if (part == parts - 1)
-                    p = pending_of(t, b, acc, r, rows, i);
+                    p = pending_of(b, acc, r, rows, i, &of[i & 1]);
             }
         }
     }
-    for (int j = 0; j < p.rows; j++)
-        finish_row(t, act, &p, j);
+    finish_rows(t, act, &p);
 }
 
 #define BLOCK(NAME, NUMBERS)                       \

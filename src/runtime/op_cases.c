@@ -31,18 +31,27 @@ static sotto_tensor *heads(const builder *b, sotto_tensor *x)
 
 enum { K_BLOCK = 256, K_ROWS = WIDTH * ROWS / K_BLOCK };
 
-/* x as rows as long as a block of a K type */
-static sotto_tensor *k_rows(const builder *b)
+/* x as rows as long as the type's blocks */
+static sotto_tensor *left_of(const builder *b, sotto_tensor *x)
 {
     const int64_t dim[2] = {K_BLOCK, K_ROWS};
-    return sotto_view_reshape(b->g, b->x, 2, dim);
+    return sotto_dtype_block(b->dtype) == K_BLOCK ? sotto_view_reshape(b->g, x, 2, dim) : x;
 }
 
+/* With blocks twice: of rows as they are and, small beside it, of rows that may be brought to bytes. */
 static sotto_tensor *linear(const builder *b)
 {
-    if (sotto_dtype_block(b->dtype) == K_BLOCK)
-        return sotto_linear(b->g, k_rows(b), stored(b, K_BLOCK, 16, true), NULL, SOTTO_ACT_NONE, NULL);
-    return sotto_linear(b->g, b->x, stored(b, WIDTH, WIDTH, true), vector(b, 0), SOTTO_ACT_GELU, b->x);
+    const bool k_type = sotto_dtype_block(b->dtype) == K_BLOCK;
+    sotto_tensor *w = k_type ? stored(b, K_BLOCK, 16, true) : stored(b, WIDTH, WIDTH, true), *y;
+    if (k_type)
+        y = sotto_linear(b->g, left_of(b, b->x), w, NULL, SOTTO_ACT_NONE, NULL);
+    else
+        y = sotto_linear(b->g, b->x, w, vector(b, 0), SOTTO_ACT_GELU, b->x);
+    if (sotto_dtype_block(b->dtype) == 1)
+        return y;
+    sotto_tensor *x = left_of(b, sotto_scale(b->g, b->x, 0.25f, 0));
+    sotto_graph_set_compute(b->g, SOTTO_COMPUTE_INT8);
+    return sotto_linear(b->g, x, w, NULL, SOTTO_ACT_NONE, y);
 }
 
 static sotto_tensor *matmul(const builder *b)

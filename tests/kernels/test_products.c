@@ -213,7 +213,7 @@ static void check_products(const st_cpu_kernels *k)
 {
     static const int64_t m_list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 60, 61, 121};
     static const int64_t nk_list[][2] = {{32, 32},   {33, 64}, {1, 32},  {70, 544}, {31, 96},
-                                         {64, 1056}, {33, 7},  {40, 33}, {5, 1}};
+                                         {64, 1056}, {33, 7},  {40, 33}, {5, 1},    {70, 2304}};
     for (size_t ti = 0; ti < N_TYPES; ti++) {
         for (size_t mi = 0; mi < sizeof m_list / sizeof m_list[0]; mi++) {
             for (size_t i = 0; i < sizeof nk_list / sizeof nk_list[0]; i++) {

@@ -62,13 +62,22 @@ static int padded_rows(const route *t, int rows)
     return (rows * t->digits + t->unit - 1) / t->unit * t->unit;
 }
 
+/* Panels that are multiplied together in f32: packed rows longer than LONG_ROW do not stay in the cache, but a part of each does,
+ * and that meets so many panels. */
+enum { LONG_ROW = 2048, GROUP = 8 };
+
+static int group_of(int64_t k)
+{
+    return k > LONG_ROW ? GROUP : 1;
+}
+
 /* Floats of a packed row: f32 needs the most. */
 static size_t row_floats(int64_t k)
 {
     return (size_t)((k + CHUNK - 1) / CHUNK) * CHUNK;
 }
 
-/* scratch: [accumulators: rows * 32] [expanded: 512 * 32] [scales of the rows] [one unclipped row: k] [packed rows] */
+/* scratch: [accumulators: panels of a group * rows * 32] [expanded: 512 * 32] [scales of the rows] [one unclipped row: k] [packed rows] */
 typedef struct areas {
     float *acc, *expanded, *unclipped;
     st_cpu_row_scale *scale;
@@ -83,7 +92,7 @@ enum {
 
 static areas areas_of(float *scratch, int64_t k)
 {
-    areas a = {.acc = scratch, .expanded = scratch + ACC_FLOATS};
+    areas a = {.acc = scratch, .expanded = scratch + ACC_FLOATS * group_of(k)};
     float *scale = a.expanded + EXPANDED_FLOATS;
     a.scale = (st_cpu_row_scale *)(void *)scale;
     a.unclipped = scale + SCALE_FLOATS;
@@ -94,7 +103,7 @@ static areas areas_of(float *scratch, int64_t k)
 size_t st_cpu_gemm_scratch(int64_t n_rows, int64_t k)
 {
     const int64_t padded = (n_rows + ST_CPU_ROW_UNIT - 1) / ST_CPU_ROW_UNIT * ST_CPU_ROW_UNIT;
-    return ACC_FLOATS + EXPANDED_FLOATS + SCALE_FLOATS + row_floats(k) * ((size_t)padded + 1);
+    return (size_t)(ACC_FLOATS * group_of(k)) + EXPANDED_FLOATS + SCALE_FLOATS + row_floats(k) * ((size_t)padded + 1);
 }
 
 /* Row r of the left side, through `unclipped` where it reaches beyond the edges. */
@@ -146,28 +155,38 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
     }
 }
 
-static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
-                       const areas *s)
+/* `blocks` blocks from b on of a panel, for all rows: acc [rows / mr][2][mr][16] = (first ? 0 : acc) + .. */
+static void panel_part(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
+                       const areas *s, int64_t b, int blocks, float *acc)
 {
     const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
     const size_t row_bytes = (size_t)(n_block * parts) * 2 * CHUNK;
-    const int64_t step = right->type == ST_CPU_W_F32 ? n_block : EXPAND_BLOCKS / parts;
-    if (n_block == 0)
-        memset(s->acc, 0, sizeof(float) * (size_t)n_rows * TILE);
-    for (int64_t b = 0; b < n_block; b += step) {
-        const int blocks = (int)(n_block - b < step ? n_block - b : step);
-        const float *w = s->expanded;
-        if (right->type == ST_CPU_W_F32)
-            w = (const float *)(const void *)panel;
-        else
-            k->expand[right->type](panel + st_cpu_block_bytes(right->type) * (size_t)b, blocks, s->expanded);
-        for (int r = 0; r < n_rows; r += k->mr) {
-            const int rows = n_rows - r < k->mr ? n_rows - r : k->mr;
-            const uint8_t *tile = s->packed + row_bytes * (size_t)r + (size_t)(b * parts * 2 * CHUNK * rows);
-            k->product[rows]((const float *)(const void *)tile, w, 2 * blocks * (int)parts, s->acc + (size_t)r * TILE,
-                             b == 0);
-        }
+    const uint8_t *packed = panel + st_cpu_block_bytes(right->type) * (size_t)b;
+    const float *w = s->expanded;
+    if (right->type == ST_CPU_W_F32)
+        w = (const float *)(const void *)packed;
+    else
+        k->expand[right->type](packed, blocks, s->expanded);
+    for (int r = 0; r < n_rows; r += k->mr) {
+        const int rows = n_rows - r < k->mr ? n_rows - r : k->mr;
+        const uint8_t *tile = s->packed + row_bytes * (size_t)r + (size_t)(b * parts * 2 * CHUNK * rows);
+        k->product[rows]((const float *)(const void *)tile, w, 2 * blocks * (int)parts, acc + (size_t)r * TILE, b == 0);
     }
+}
+
+/* `panels` panels, whose sums lie one behind the other. */
+static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int panels, int n_rows,
+                       const areas *s)
+{
+    const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k);
+    const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
+    const int64_t step = (right->type == ST_CPU_W_F32 && panels == 1 ? n_block * parts : EXPAND_BLOCKS) / parts;
+    if (n_block == 0)
+        memset(s->acc, 0, sizeof(float) * (size_t)(panels * ACC_FLOATS));
+    for (int64_t b = 0; b < n_block; b += step)
+        for (int p = 0; p < panels; p++)
+            panel_part(k, right, panel + panel_bytes * (size_t)p, n_rows, s, b,
+                       (int)(n_block - b < step ? n_block - b : step), s->acc + (ptrdiff_t)p * ACC_FLOATS);
 }
 
 static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
@@ -213,18 +232,20 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
         t.narrow->block(&block);
         return;
     }
+    const int64_t group = group_of(right->k);
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
         const int64_t col = p * ST_CPU_PANEL;
+        float *sums = s.acc + (t.dot != NULL ? 0 : (p - panel) % group * ACC_FLOATS);
         const int cols = (int)(right->n - col < ST_CPU_PANEL ? right->n - col : ST_CPU_PANEL);
         if (t.dot != NULL && !t.few)
             panel_dot(k, right, w, n_rows, &s);
-        else if (t.narrow == NULL && !t.few)
-            panel_many(k, right, w, n_rows, &s);
+        else if (t.narrow == NULL && !t.few && (p - panel) % group == 0)
+            panel_many(k, right, w, (int)(panel + n_panels - p < group ? panel + n_panels - p : group), n_rows, &s);
         for (int r = 0; r < n_rows; r += t.tile) {
             const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, rows);
             const uint8_t *a = s.packed + row_bytes * (size_t)r;
-            float *acc = t.narrow != NULL ? s.acc : s.acc + (size_t)r * TILE;
+            float *acc = t.narrow != NULL ? s.acc : sums + (size_t)r * TILE;
             if (right->type == ST_CPU_W_I8) {
                 t.narrow->product[rows * t.digits](a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
                 k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, t.digits > 1, row + r, col, cols,

@@ -270,6 +270,7 @@ static void pack_row(const float *x, int64_t k, float *dst, int rows)
 INL void finish_store(const st_cpu_epilogue *e, vf x, int64_t row, int64_t col, int n)
 {
     float *out = e->out + row * e->out_stride + col;
+    __builtin_prefetch(out + ST_CPU_PANEL, 1); /* the next panel's columns: so far apart, they are nobody's to foresee */
     const float *residual = e->residual != NULL ? e->residual + row * e->residual_stride + col : NULL;
     if (residual != NULL)
         x = v_add(x, n == VL ? v_load(residual) : v_load_n(residual, n));

@@ -33,8 +33,8 @@ typedef enum sotto_compute {
     SOTTO_COMPUTE_F16 = 3, /* a backend with matrix units for it may round the operands, and keep intermediates, in f16 */
     /* Weights of block types (q4_0 .. q8_0, q2_k .. q6_k, iq4_nl) are multiplied as integers, as the file holds them: the
      * left side is brought to 8 bits with an f32 scale for each 32 elements; the sum over a block of weights is an exact
-     * integer, sums over blocks are f32. A backend without such kernels treats them as SOTTO_COMPUTE_F32 does. All else is
-     * as in SOTTO_COMPUTE_BF16. */
+     * integer, sums over blocks are f32. A backend without such kernels, or without some for so many rows, treats them as
+     * SOTTO_COMPUTE_F32 does. All else is as in SOTTO_COMPUTE_BF16. */
     SOTTO_COMPUTE_INT8 = 4
 } sotto_compute;
 

@@ -26,8 +26,8 @@ BOUNDS = [
     ("window_amx", r"window_bf16", 4),
     ("dot_(?:v4|avx512vnni)", r"direct_\w+", 40),  # masks that clang keeps there; gcc none
     ("dot_(?:v4|avx512vnni)", r"product_\w+", 20),  # two groups at once
-    ("dot_v3", r"direct_\w+", 60),  # sixteen registers
-    ("dot_v3", r"product_\w+", 12),
+    ("dot_(?:v3|avxvnni)", r"direct_\w+", 60),  # sixteen registers
+    ("dot_(?:v3|avxvnni)", r"product_\w+", 12),
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_panel", 150),
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),

@@ -135,8 +135,9 @@ typedef struct sotto_whisper_options {
     const char *initial_prompt;      /* NULL = none; its last n_text_ctx / 2 - 1 tokens are used */
     bool carry_initial_prompt;       /* before every window, not only the first */
     bool condition_on_previous_text; /* Default true; dropped after a window decoded above temperature 0.5 */
-    /* A window whose text leaves out 3 s of voice is decoded once more without the text before it, and 2 s of voice behind the
-     * end of a text are heard in another window; false: passed over, as in the original and with a grammar. Default true */
+    /* A window whose text leaves out 3 s of voice is decoded once more without the text before it, 2 s of voice behind the end
+     * of a text are heard in another window, and a window that would begin behind the first word of a sentence begins in the
+     * pause before it; false: as the text says, as in the original and with a grammar. Default true */
     bool recover_missed;
     int max_context; /* tokens of previous text, negative = n_text_ctx / 2 - 1 */
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "models/whisper/missed.h"
 #include "speech_support.h"
 
 enum { A = WORD_A, STEP = 50, LATE = 20 };
@@ -240,6 +241,38 @@ static void a_window_that_skips_is_decoded_without_the_text_before(void **state)
     }
 }
 
+/* A word until 5.00 s and the start of another, which is heard again; nothing in the second window. */
+static void an_unfinished_one(fake_net *n, int window, const int32_t *history, int length, float *logits)
+{
+    (void)n;
+    const int32_t two[] = {stamp(vocab, 0), A, stamp(vocab, 500), stamp(vocab, 500), A + 1};
+    const int32_t none[] = {stamp(vocab, 0), stamp(vocab, 2000), vocab->eot, vocab->eot, vocab->eot};
+    if (history[length - 1] == vocab->sot)
+        return;
+    int so_far = length;
+    sampled(vocab, history, &so_far);
+    want(logits, so_far < 5 ? (window > 0 ? none : two)[so_far] : vocab->eot);
+}
+
+static bool but_for_a_pause(int64_t frame)
+{
+    return frame % 10 < 8 && (frame < 440 || frame >= 480);
+}
+
+static void a_window_begins_in_the_pause_beside_a_timestamp(void **state)
+{
+    (void)state;
+    for (int recover = 0; recover < 2; recover++) {
+        options.recover_missed = recover;
+        start(an_unfinished_one);
+        audio.voiced = but_for_a_pause;
+        assert_int_equal(st_longform_run(lf, 3400, true, &err), SOTTO_OK);
+        assert_int_equal(audio.first[1], recover ? 480 - ST_VOICE_PAUSE / 2 : 500);
+        assert_float_equal(st_longform_segment(lf, 0)->end, audio.first[1] / 100.0, 1e-9);
+        audio.voiced = NULL;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_rest_of_a_chunk_is_decoded_while_there_is_speech, setup, teardown),
         cmocka_unit_test_setup_teardown(audio_may_arrive_in_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(speech_behind_the_end_of_a_text_is_heard_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_window_begins_in_the_pause_beside_a_timestamp, setup, teardown),
         cmocka_unit_test_setup_teardown(voice_behind_the_end_of_a_text_is_heard_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_window_that_skips_is_decoded_without_the_text_before, setup, teardown),
     };

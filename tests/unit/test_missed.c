@@ -120,6 +120,49 @@ static void tokens_stand_for_voice(void **state)
     expect((const int32_t[]){STAMP, 1, STAMP + 1500}, 3, 500, 440, 0, 500);
 }
 
+static void voice_in(const st_chunk *spans, int n)
+{
+    const st_speech speech = {.spans = spans, .n_spans = n, .open = -1};
+    st_voice_from_speech(&voice, &speech, 0, 3000);
+}
+
+static void a_window_begins_in_the_pause_before_its_first_word(void **state)
+{
+    (void)state;
+    /* words of 2 s, pauses of 0.4 s, a consonant of 0.1 s in the second word */
+    const st_chunk words[] = {{0, 200}, {240, 280}, {290, 440}, {480, 700}};
+    voice_in(words, 4);
+    const int64_t begin = 240 - ST_VOICE_PAUSE / 2;
+    assert_int_equal(st_voice_begin(&voice, 241, 3000), begin);
+    assert_int_equal(st_voice_begin(&voice, 275, 3000), begin);
+    assert_int_equal(st_voice_begin(&voice, 310, 3000), begin); /* across the consonant */
+    assert_int_equal(st_voice_begin(&voice, 240 + ST_VOICE_REACH, 3000), begin);
+    assert_int_equal(st_voice_begin(&voice, 241 + ST_VOICE_REACH, 3000), 241 + ST_VOICE_REACH); /* words before it */
+    /* in a pause, or where the last word is nearly over */
+    assert_int_equal(st_voice_begin(&voice, 220, 3000), 220);
+    assert_int_equal(st_voice_begin(&voice, 240, 3000), begin);
+    const st_chunk shorter[] = {{0, 200}, {240, 270}, {310, 700}};
+    voice_in(shorter, 3);
+    assert_int_equal(st_voice_begin(&voice, 271 - ST_VOICE_TAIL, 3000), 271 - ST_VOICE_TAIL);
+    assert_int_equal(st_voice_begin(&voice, 269 - ST_VOICE_TAIL, 3000), begin);
+}
+
+static void a_window_begins_where_told_without_a_pause(void **state)
+{
+    (void)state;
+    all_voiced();
+    assert_int_equal(st_voice_begin(&voice, 50, 3000), 50); /* the window before began in the midst of it */
+    assert_int_equal(st_voice_begin(&voice, 500, 3000), 500);
+    assert_int_equal(st_voice_begin(&voice, 0, 3000), 0);
+    assert_int_equal(st_voice_begin(&voice, 3000, 3000), 3000);
+    assert_int_equal(st_voice_begin(&voice, 9000, 9000), 9000);
+    const st_chunk close[] = {{0, 200}, {200 + ST_VOICE_PAUSE - 1, 700}};
+    voice_in(close, 2);
+    assert_int_equal(st_voice_begin(&voice, 240, 3000), 240); /* too short for a pause */
+    voice_in(NULL, 0);
+    assert_int_equal(st_voice_begin(&voice, 240, 3000), 240);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +171,8 @@ int main(void)
         cmocka_unit_test(what_does_not_rise_and_fall_is_no_voice),
         cmocka_unit_test(spans_of_speech_are_voice),
         cmocka_unit_test(tokens_stand_for_voice),
+        cmocka_unit_test(a_window_begins_in_the_pause_before_its_first_word),
+        cmocka_unit_test(a_window_begins_where_told_without_a_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

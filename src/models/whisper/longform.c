@@ -337,8 +337,12 @@ static int64_t advance(st_longform *lf, const st_decode_result *result, int64_t 
 {
     const bool again = lf->again;
     lf->again = false;
-    if (!recovers(lf) || !result->complete || lf->slicer.advance < size || again)
+    if (!recovers(lf))
         return lf->slicer.advance;
+    if (lf->slicer.advance < size)
+        return st_voice_begin(&lf->voice, lf->slicer.advance, size);
+    if (!result->complete || again)
+        return size;
     const st_missed m = missed_by(lf, result, size);
     lf->again = m.rest >= ST_MISSED_REST && m.last >= LEAST_ADVANCE;
     return lf->again ? m.last : size;
@@ -383,6 +387,10 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
     if (lf->slicer.n_slices > 0)
         lf->settled = true;
     const int64_t step = advance(lf, &result, size);
+    if (lf->slicer.n_slices > 0) {
+        st_slice *tail = &lf->slicer.slices[lf->slicer.n_slices - 1];
+        tail->stop = fmin(tail->stop, fmax(tail->start, (double)(lf->seek + step) / FRAMES_PER_SECOND));
+    }
     ST_TRY(store(lf, &result, lf->seek + size, err));
     if (!s->given.condition_on_previous_text || result.temperature > 0.5f || !credible)
         forget(lf);

@@ -69,6 +69,32 @@ void st_voice_from_speech(st_voice *v, const st_speech *speech, int64_t seek, in
         v->before[i + 1] += v->before[i];
 }
 
+static bool voiced(const st_voice *v, int64_t frame)
+{
+    return v->before[frame + 1] > v->before[frame];
+}
+
+int64_t st_voice_begin(const st_voice *v, int64_t at, int64_t size)
+{
+    size = size < ST_MISSED_FRAMES ? size : ST_MISSED_FRAMES;
+    if (at <= 0 || at >= size)
+        return at;
+    for (int64_t i = at, quiet = 0; i < size && i < at + ST_VOICE_TAIL + ST_VOICE_PAUSE; i++) {
+        quiet = voiced(v, i) ? 0 : quiet + 1;
+        if (quiet == ST_VOICE_PAUSE)
+            return at; /* the end of a word that ends here belongs before it */
+    }
+    int64_t end = at, quiet = 0;
+    for (int64_t i = at; i > 0 && quiet < ST_VOICE_PAUSE; i--) {
+        quiet = voiced(v, i - 1) ? 0 : quiet + 1;
+        if (quiet == 1)
+            end = i;
+        if (quiet == 0 && at - i >= ST_VOICE_REACH)
+            return at;
+    }
+    return quiet < ST_VOICE_PAUSE ? at : end - ST_VOICE_PAUSE / 2;
+}
+
 static int64_t between(const st_voice *v, int64_t first, int64_t end)
 {
     return end > first ? v->before[end] - v->before[first] : 0;

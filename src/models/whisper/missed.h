@@ -1,7 +1,9 @@
 /* missed.h: how much of the voice in a window its text leaves out. The model sometimes ends a window after its first sentence,
  * as if the rest were silence, or goes from one sentence to a much later one: more so when the text before has the same
  * words. No score tells, since what is written was really said; the sound does.
- * Pure functions. Not in the original, which passes over such a window whole. */
+ * Where it
+ * begins tells, too: timestamps are often whole seconds, and a window that follows one starts behind the first word.
+ * Pure functions. Not in the original, which passes over such a window whole, and begins the next where the text says. */
 #ifndef SOTTO_SRC_MODELS_WHISPER_MISSED_H
 #define SOTTO_SRC_MODELS_WHISPER_MISSED_H
 
@@ -15,6 +17,12 @@ enum {
     ST_MISSED_PER_TOKEN_OF_SPEECH = 100 /* the same where voice is spans of speech, with the pauses between words */
 };
 
+enum {
+    ST_VOICE_PAUSE = 20, /* frames without voice that are more than a consonant */
+    ST_VOICE_REACH = 80, /* frames by which a timestamp is late, at most */
+    ST_VOICE_TAIL = 15   /* frames of a last word that a timestamp may cut off */
+};
+
 typedef struct st_voice {
     int per_token;
     int32_t before[ST_MISSED_FRAMES + 1];                       /* [i]: frames of voice in [0, i) of a window */
@@ -26,6 +34,10 @@ typedef struct st_voice {
 void st_voice_from_mel(st_voice *v, const float *log_mel, int n_mels, int64_t n);
 /* From spans of speech; the window begins at frame seek. */
 void st_voice_from_speech(st_voice *v, const st_speech *speech, int64_t seek, int64_t n);
+
+/* Frame where what is spoken at frame `at` begins: in the pause before it, if `at` is in the midst of voice and a pause ended
+ * shortly before; else `at`. A window that begins behind the first word of a sentence tends to leave out much of it. */
+int64_t st_voice_begin(const st_voice *v, int64_t at, int64_t size);
 
 typedef struct st_missed {
     int64_t inside; /* frames of voice between timestamps, beyond what the tokens between them may stand for */

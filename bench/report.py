@@ -19,6 +19,7 @@ import svg
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMPUTE = ("int8", "bf16", "f32")
 TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+ONEDNN = {"amx": ("avx512_core_amx", "amx"), "vnni": ("avx512_core_bf16", "avx512-bf16"), "v4": ("avx512_core", "avx512"), "v3": ("avx2", "avx2")}
 MODES = ("greedy", "beam5", "greedy-batch8", "beam5-batch8")
 
 
@@ -94,6 +95,18 @@ class Bench:
     def blas(self):
         return json.loads(output(self.python(), os.path.join(ROOT, "bench", "blas.py")))
 
+    def onednn(self):
+        """By level: the best one in all sizes."""
+        program = os.path.join(self.args.build, "bench_onednn")
+        if not os.path.exists(program):
+            raise ValueError("it was not built: libdnnl-dev of version 2 is not installed")
+        best = next(device for device in json.loads(output(self.sotto, "devices", "--json")) if device["kind"] == "cpu")["features"].split()
+        got = {}
+        for level, (isa, needs) in ONEDNN.items():
+            if needs in best:
+                got[level] = [json.loads(line) for line in output(program, "--isa", isa, *(["--sizes", "base"] if got else [])).splitlines()]
+        return got
+
     def peers(self):
         path = os.path.join(self.store, "peers-rows.json")
         command = [self.python(), os.path.join(ROOT, "bench", "peers.py"), "--sotto", self.sotto, "--json", path,
@@ -117,7 +130,7 @@ def number(row, key, form=".1f"):
 
 
 def machine(bench):
-    device = json.loads(output(bench.sotto, "devices", "--json"))[0]
+    device = next(d for d in json.loads(output(bench.sotto, "devices", "--json")) if d["kind"] == "cpu")
     memory = next((line for line in open("/proc/meminfo", encoding="utf-8") if line.startswith("MemTotal")), "") if os.path.exists("/proc/meminfo") else ""
     commit = subprocess.run(["git", "-C", ROOT, "log", "-1", "--format=%h of %cs"], capture_output=True, text=True).stdout.strip()
     changed = subprocess.run(["git", "-C", ROOT, "status", "--porcelain", "src", "programs", "include"], capture_output=True, text=True).stdout.strip()
@@ -127,7 +140,26 @@ def machine(bench):
             f"- commit {commit or 'unknown'}{', with changes' if changed else ''}; {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; load before the page was written: {load}\n")
 
 
-def page_kernels(bench, rows, blas):
+def onednn_beside(gemm, onednn):
+    """Ours are the products of f32 rows, which are converted on the way; theirs begin with rows of the product's type."""
+    names = ("f32", "bf16", "i8")
+    lines = []
+    for level, theirs in (onednn or {}).items():
+        for size, shape in dict.fromkeys((r["size"], r["shape"]) for r in theirs):
+            cells = []
+            for t in names:
+                pair = [next((r["rate"] for r in rows if (r["size"], r["shape"], r["type"]) == (size, shape, t) and r.get("level", level) == level), None)
+                        for rows in (gemm, theirs)]
+                cells += [f"{pair[0]:.0f}", f"{pair[1]:.0f}", f"{pair[0] / pair[1]:.2f}"] if all(pair) else [""] * 3
+            lines.append([level, size, shape] + cells)
+    if not lines:
+        return ""
+    head = ["level", "size", "shape"] + [c for t in names for c in (t, "oneDNN", "ratio")]
+    return ("### Beside oneDNN, one thread: GMAC/s\n\nSotto's products take rows in f32, convert them and give f32 with a bias; those of oneDNN 2 take rows that lie ready in "
+            "the type, with weights in the order it likes best.\n\n" + table(head, lines))
+
+
+def page_kernels(bench, rows, blas, onednn):
     if not rows:
         return ""
     best = rows[-1]["level"]
@@ -157,6 +189,7 @@ def page_kernels(bench, rows, blas):
         text.append("### f32 beside OpenBLAS (numpy's), one thread: GMAC/s\n")
         text.append(table(["size", "shape", "sotto", "OpenBLAS", "ratio"],
                           [[r["size"], r["shape"], f"{r['rate']:.1f}", f"{o:.1f}", f"{r['rate'] / o:.2f}"] for r, o in both]))
+    text.append(onednn_beside(gemm, onednn))
     levels = list(dict.fromkeys(r["level"] for r in rows))
     shown = "base" if "base" in sizes else sizes[0]
     if len(levels) > 1:
@@ -264,16 +297,16 @@ def main():
         args.sizes = "tiny"
     os.makedirs(args.out, exist_ok=True)
     bench, skip = Bench(args), args.skip.split(",")
-    stages = {"model": bench.model, "peers": bench.peers, "kernels": bench.kernels, "blas": bench.blas, "sizes": bench.sizes,
+    stages = {"model": bench.model, "peers": bench.peers, "kernels": bench.kernels, "blas": bench.blas, "onednn": bench.onednn, "sizes": bench.sizes,
               "matmul": lambda: json.loads(output(bench.sotto, "bench", "--matmul", "--json")),
               "memcpy": lambda: json.loads(output(bench.sotto, "bench", "--memcpy", "--json"))}
     if args.quick:
-        del stages["peers"], stages["matmul"], stages["blas"]
+        del stages["peers"], stages["matmul"], stages["blas"], stages["onednn"]
     got = {name: bench.measure(name, call) for name, call in stages.items() if name not in skip}
     text = ("# Performance\n\nWritten by `script/bench`, which runs everything below in one go; the figures of another machine, or another hour, differ: "
             "compare within the page.\n\n" + machine(bench) + "\n"
             "```sh\nscript/bench            # this page\nscript/bench peers      # the other programs alone\nscript/bench kernels --level all\nscript/bench command\n```\n\n"
-            + page_peers(bench, got.get("peers")) + page_model(got.get("model")) + page_sizes(got.get("sizes")) + page_kernels(bench, got.get("kernels"), got.get("blas"))
+            + page_peers(bench, got.get("peers")) + page_model(got.get("model")) + page_sizes(got.get("sizes")) + page_kernels(bench, got.get("kernels"), got.get("blas"), got.get("onednn"))
             + page_matmul(got.get("matmul"), got.get("memcpy")))
     if bench.notes:
         text += "## Left out\n" + "".join(f"- {n}\n" for n in bench.notes)

@@ -20,6 +20,7 @@ static struct {
     sotto_status with;
     int64_t held; /* bytes of all devices */
     char failed[32];
+    int launches;
     int asks, stop_at; /* of the abort function; 0: never */
     int work;          /* kernels made ready or launched since it said yes */
     int tried, n_bf16; /* operations of the self-test */
@@ -28,6 +29,7 @@ static struct {
 static sotto_status count_call(int device, const char *name, size_t bytes)
 {
     (void)device;
+    sim.launches += strcmp(name, "launch") == 0;
     sim.work +=
         sim.stop_at > 0 && sim.asks >= sim.stop_at && (strcmp(name, "ready") == 0 || strcmp(name, "launch") == 0);
     if (++sim.calls == sim.fail_at) {
@@ -55,6 +57,7 @@ const st_sim_settings *st_sim_settings_of(int device)
          .freed = count_freed},
         {.subgroup = 16,
          .order = ST_SIM_REVERSE,
+         .cuts = true,
          .max_buffer = 1 << 30,
          .local_bytes = 32768,
          .call = count_call,
@@ -355,7 +358,7 @@ static void tried_with_what_is_needed(void **state)
     assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_OK);
     sotto_backend_free(b);
     assert_true(sim.tried > 60 && sim.n_bf16 > 4); /* without needs: everything */
-    sim.fail_at = sim.calls - 3; /* of the last operation */
+    sim.fail_at = sim.calls - 3;                   /* of the last operation */
     sim.with = SOTTO_E_DEVICE;
     sim.calls = 0;
     assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_E_DEVICE);
@@ -366,6 +369,64 @@ static void tried_with_what_is_needed(void **state)
     sotto_backend_free(b);
     assert_int_equal(sim.tried, 1);
     assert_int_equal(sim.n_bf16, 1);
+}
+
+/* A product of many columns, whose launch is cut when somebody may want to stop it: the same bits, and stopped between
+ * its parts. */
+static void a_long_launch_is_cut(void **state)
+{
+    (void)state;
+    enum { K = 64, COLUMNS = 800, LINES = 5 };
+    static float w[K * COLUMNS], x[K * LINES], want[COLUMNS * LINES], got[COLUMNS * LINES];
+    const int64_t w_dim[2] = {K, COLUMNS}, x_dim[2] = {K, LINES};
+    sotto_error err = {0};
+    sotto_backend *b;
+    sotto_store *weights;
+    sotto_arena *arena;
+    sotto_graph *g;
+    sotto_plan *plan;
+    const sotto_backend_options o = {.device = "sim:1", .n_threads = 1, .needs = only_bf16_products};
+    for (int i = 0; i < K * COLUMNS; i++)
+        w[i] = number(i);
+    for (int i = 0; i < K * LINES; i++)
+        x[i] = number(7 * i);
+    memset(&sim, 0, sizeof sim);
+    assert_int_equal(sotto_backend_open(&o, &b, &err), SOTTO_OK);
+    assert_int_equal(sotto_store_create(b, SOTTO_USAGE_WEIGHTS, &weights, &err), SOTTO_OK);
+    sotto_tensor *tw = sotto_store_add(weights, "w", SOTTO_F32, 2, w_dim, true);
+    assert_int_equal(sotto_store_allocate(weights, &err), SOTTO_OK);
+    assert_int_equal(sotto_store_upload(weights, tw, 0, COLUMNS, SOTTO_F32, w, &err), SOTTO_OK);
+    for (int way = 0; way < 3; way++) { /* whole, cut, stopped at every part */
+        assert_int_equal(sotto_arena_create(b, &arena, &err), SOTTO_OK);
+        assert_int_equal(sotto_graph_create("long", &g, &err), SOTTO_OK);
+        sotto_tensor *tx = sotto_graph_input(g, "x", SOTTO_F32, 2, x_dim);
+        sotto_tensor *y = sotto_linear(g, tx, sotto_graph_use(g, tw), NULL, SOTTO_ACT_NONE, NULL);
+        sotto_graph_output(g, y, "y");
+        assert_int_equal(sotto_graph_finish(g, &err), SOTTO_OK);
+        assert_int_equal(sotto_plan_create_take(b, arena, g, &plan, &err), SOTTO_OK);
+        const sotto_run_options run = {.abort = way > 0 ? stop : NULL};
+        assert_int_equal(sotto_plan_set(plan, tx, 0, x, sizeof x, &err), SOTTO_OK);
+        sim.launches = sim.asks = sim.stop_at = 0;
+        sotto_status status = SOTTO_E_ABORTED;
+        for (int at = 2; status == SOTTO_E_ABORTED && at < 100; at++) {
+            sim.asks = 0;
+            sim.stop_at = way == 2 ? at : 0;
+            status = sotto_plan_run(plan, &run, &err);
+        }
+        assert_int_equal(status, SOTTO_OK);
+        assert_int_equal(sotto_plan_get(plan, y, 0, way == 0 ? want : got, sizeof want, &err), SOTTO_OK);
+        if (way == 0)
+            assert_int_equal(sim.launches, 1);
+        else {
+            assert_true(sim.launches > 1 && sim.asks > 2);
+            assert_memory_equal(got, want, sizeof want);
+        }
+        sotto_plan_free(plan);
+        sotto_arena_free(arena);
+    }
+    sotto_store_free(weights);
+    sotto_backend_free(b);
+    assert_int_equal(sim.held, 0);
 }
 
 static void on_two_devices(void **state)
@@ -381,6 +442,7 @@ int main(void)
                                        cmocka_unit_test(while_opening),
                                        cmocka_unit_test(stopped_between_kernels),
                                        cmocka_unit_test(stopped_while_a_plan_is_made),
-                                       cmocka_unit_test(tried_with_what_is_needed)};
+                                       cmocka_unit_test(tried_with_what_is_needed),
+                                       cmocka_unit_test(a_long_launch_is_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,7 @@ typedef struct st_gpu_caps {
     bool has_mma;     /* the tile operations of kernels/README.md */
     bool has_dot4;    /* dot4_i8 is one instruction */
     bool unified;     /* device memory is host memory */
+    bool cuts;        /* launches that take long may be cut: they may begin at any group along x */
     size_t wrap_page; /* both ends of memory that wrap() takes are multiples of it; 0 = it takes none */
     bool is_gpu;      /* false: an OpenCL device that is a processor, the simulator */
 } st_gpu_caps;
@@ -55,6 +56,7 @@ typedef struct st_gpu_arg {
 typedef struct st_gpu_launch {
     st_gpu_kernel kernel;
     uint32_t grid[3]; /* groups; none is 0. y and z stay below 65536. */
+    uint32_t first;   /* number of the first along x; other than 0 only where the device cuts launches */
     uint32_t n_param_bytes;
     uint32_t params[ST_GPU_PARAM_BYTES / 4];
     int n_args;

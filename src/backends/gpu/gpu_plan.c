@@ -42,13 +42,14 @@ static const st_gpu_op *const ops[ST_OP_COUNT] = {
 
 /* A run of more than this is cut, so that an abort is heard within 100 ms. */
 #define SLICE_SECONDS 0.04
-enum { FIRST_SLICES = 32 };
+enum { FIRST_SLICES = 32, FIRST_PARTS = 16 };
 
 typedef struct prepared {
     st_gpu_launch *list;
     int n;
     size_t scratch_bytes;
     double seconds; /* of the last whole run that was waited for; 0 = not known */
+    double *each;   /* [n] of each launch when it was last cut, 0 = not known; NULL: the device does not cut */
     void *record;
     uint64_t epoch, n_scratch; /* of the addresses in the record */
     bool no_record;
@@ -208,9 +209,10 @@ sotto_status st_gpu_prepare(void *state, const st_exec_plan *plan, void **out, s
     p->list = b.list;
     p->n = (int)b.n;
     p->scratch_bytes = b.scratch_bytes;
+    if (status == SOTTO_OK && gpu->caps.cuts && !(p->each = st_calloc((size_t)p->n + 1, sizeof *p->each)))
+        status = st_fail_memory(err, (uint64_t)p->n * sizeof *p->each, "the times of launches");
     if (status != SOTTO_OK) {
-        st_free(b.list);
-        st_free(p);
+        st_gpu_release(gpu, p);
         return status;
     }
     *scratch_bytes = p->scratch_bytes;
@@ -232,6 +234,7 @@ void st_gpu_release(void *state, void *prepared_plan)
         return;
     forget(state, p);
     st_free(p->list);
+    st_free(p->each);
     st_free(p);
 }
 
@@ -272,10 +275,56 @@ static sotto_status run_traced(st_gpu *gpu, const st_exec_plan *plan, prepared *
     return SOTTO_OK;
 }
 
+/* One launch in parts along x that take about a slice each, asking before each of them whether to stop. */
+static sotto_status run_cut(st_gpu *gpu, const st_gpu_launch *whole, double *seconds, const st_exec_hooks *hooks,
+                            sotto_error *err)
+{
+    const uint32_t n = whole->grid[0];
+    const double start = st_time_now();
+    double step = *seconds > 0 ? n * SLICE_SECONDS / *seconds : (double)n / FIRST_PARTS;
+    st_gpu_launch part = *whole;
+    for (part.first = 0; part.first < n; part.first += part.grid[0]) {
+        const double begin = st_time_now();
+        if (asked_to_stop(hooks))
+            return st_fail(err, SOTTO_E_ABORTED, "stopped by the caller");
+        part.grid[0] = step < 1 ? 1 : step < n - part.first ? (uint32_t)step : n - part.first;
+        ST_TRY(gpu->api->launch(gpu->device, &part, 1, err));
+        ST_TRY(gpu->api->sync(gpu->device, err));
+        step = part.grid[0] * SLICE_SECONDS / (st_time_now() - begin + 1e-9);
+    }
+    *seconds = st_time_now() - start;
+    return SOTTO_OK;
+}
+
+/* Where one launch may take longer than a slice: those that do not are put together. */
+static sotto_status run_parts(st_gpu *gpu, prepared *p, const st_exec_hooks *hooks, sotto_error *err)
+{
+    for (int i = 0, n; i < p->n; i += n) {
+        double together = p->each[i];
+        n = 1;
+        if (p->each[i] == 0 || p->each[i] > SLICE_SECONDS) {
+            ST_TRY(run_cut(gpu, &p->list[i], &p->each[i], hooks, err));
+            continue;
+        }
+        for (; i + n < p->n && p->each[i + n] > 0 && together + p->each[i + n] <= SLICE_SECONDS; n++)
+            together += p->each[i + n];
+        if (asked_to_stop(hooks))
+            return st_fail(err, SOTTO_E_ABORTED, "stopped by the caller");
+        ST_TRY(gpu->api->launch(gpu->device, p->list + i, n, err));
+        ST_TRY(gpu->api->sync(gpu->device, err));
+    }
+    return SOTTO_OK;
+}
+
 /* In pieces that are waited for, asking between them whether to stop. */
 static sotto_status run_sliced(st_gpu *gpu, prepared *p, const st_exec_hooks *hooks, sotto_error *err)
 {
     const double start = st_time_now();
+    if (p->each && hooks && hooks->abort) {
+        ST_TRY(run_parts(gpu, p, hooks, err));
+        p->seconds = st_time_now() - start;
+        return SOTTO_OK;
+    }
     const double n_slices = p->seconds > 0 ? p->seconds / SLICE_SECONDS + 1 : FIRST_SLICES;
     const int step = (int)((double)p->n / n_slices) + 1;
     for (int i = 0; i < p->n; i += step) {

@@ -34,7 +34,7 @@ typedef struct record {
     int n;
     struct prepared {
         cl_kernel kernel; /* all arguments set */
-        size_t global[3], group[3];
+        size_t first[3], global[3], group[3];
     } launch[];
 } record;
 
@@ -266,13 +266,14 @@ static sotto_status set_arguments(const queue *q, cl_kernel kernel, const st_gpu
 static struct prepared prepare(cl_kernel kernel, const st_gpu_launch *l)
 {
     const size_t group = (size_t)st_gpu_kernels[l->kernel].group;
-    return (struct prepared){kernel, {l->grid[0] * group, l->grid[1], l->grid[2]}, {group, 1, 1}};
+    return (struct prepared){
+        kernel, {l->first * group, 0, 0}, {l->grid[0] * group, l->grid[1], l->grid[2]}, {group, 1, 1}};
 }
 
 static sotto_status enqueue(const queue *q, const struct prepared *p, sotto_error *err)
 {
-    OPENCL_TRY(err, q->device, clEnqueueNDRangeKernel, q->commands, p->kernel, 3, NULL, p->global, p->group, 0, NULL,
-               NULL);
+    OPENCL_TRY(err, q->device, clEnqueueNDRangeKernel, q->commands, p->kernel, 3, p->first, p->global, p->group, 0,
+               NULL, NULL);
     return SOTTO_OK;
 }
 

@@ -220,6 +220,7 @@ static bool fill_device(st_opencl_device *d, const st_opencl_functions *cl, cl_d
     c->unified = ASK(d, CL_DEVICE_HOST_UNIFIED_MEMORY, cl_uint) != 0;
     c->wrap_page = c->unified ? WRAP_PAGE : 0;
     c->is_gpu = (ASK(d, CL_DEVICE_TYPE, cl_ulong) & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_CPU)) == CL_DEVICE_TYPE_GPU;
+    c->cuts = !c->is_gpu; /* a processor takes long over a large launch */
     d->exact_division = (ASK(d, CL_DEVICE_SINGLE_FP_CONFIG, cl_ulong) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     choose_subgroup(d, extensions);
     d->fp16 = has_word(extensions, "cl_khr_fp16");

@@ -58,7 +58,7 @@ static void make_options(const st_opencl_device *d, char out[OPTIONS_SIZE])
         language = "CL2.0";
     snprintf(out, OPTIONS_SIZE, "-cl-std=%s -DSG_SIZE=%d%s%s%s%s%s%s", language, d->caps.subgroup,
              d->real_subgroups ? " -DSG_REAL" : "", d->real_subgroups && d->intel_sizes ? " -DSG_INTEL" : "",
-             d->fp16 ? " -DFP16" : "", d->dot4 ? " -DDOT4" : "", d->caps.is_gpu ? "" : " -DKEEP_LOOPS",
+             d->fp16 ? " -DFP16" : "", d->dot4 ? " -DDOT4" : "", d->caps.is_gpu ? "" : " -DKEEP_LOOPS -DCUTS",
              d->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
 

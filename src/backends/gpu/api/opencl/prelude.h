@@ -21,7 +21,11 @@
 #define SHARED __local
 #define LOCAL(T, name, n) __local T name[n]
 #define LID ((int)get_local_id(0))
+#ifdef CUTS /* launches may begin at a later group, from which get_group_id() counts */
+#define GROUP_X ((int)(get_global_offset(0) / get_local_size(0) + get_group_id(0)))
+#else
 #define GROUP_X ((int)get_group_id(0))
+#endif
 #define GROUP_Y ((int)get_group_id(1))
 #define GROUP_Z ((int)get_group_id(2))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)

@@ -308,7 +308,7 @@ sotto_status st_sim_group_run(st_sim_group *g, const st_sim_work *work, sotto_er
     const uint32_t turn = next_turn(g);
     for (uint64_t i = 0; i < total; i++) {
         const uint64_t at = total <= UINT32_MAX ? nth(g, turn, (uint32_t)i, (uint32_t)total) : i;
-        g->at[0] = (int)(at % nx);
+        g->at[0] = (int)(at % nx + work->first);
         g->at[1] = (int)(at / nx % ny);
         g->at[2] = (int)(at / nx / ny);
         const sotto_status status = run_group(g);

@@ -77,7 +77,7 @@ typedef struct st_sim_kernel {
 /* A launch with its memory found. */
 typedef struct st_sim_work {
     const st_sim_kernel *kernel;
-    uint32_t grid[3];
+    uint32_t grid[3], first; /* groups, and the number of the first along x */
     uint32_t params[ST_GPU_PARAM_BYTES / 4];
     void *arg[ST_GPU_MAX_ARGS];
     const char *arg_end[ST_GPU_MAX_ARGS];

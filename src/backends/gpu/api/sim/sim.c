@@ -44,6 +44,7 @@ static sotto_status device_caps(int index, st_gpu_caps *out, sotto_error *err)
                          .max_buffer = s->max_buffer,
                          .alignment = 256,
                          .wrap_page = s->unified ? PAGE : 0,
+                         .cuts = s->cuts,
                          .local_bytes = s->local_bytes,
                          .max_group = ST_SIM_MAX_GROUP,
                          .subgroup = s->subgroup,
@@ -225,6 +226,7 @@ static sotto_status resolve(const device *d, const st_gpu_launch *l, st_sim_comm
     out->kind = ST_SIM_LAUNCH;
     out->work.kernel = k;
     memcpy(out->work.grid, l->grid, sizeof l->grid);
+    out->work.first = l->first;
     memcpy(out->work.params, l->params, sizeof l->params);
     if (l->n_param_bytes != k->param_bytes || l->n_args != k->n_args)
         return st_fail(err, SOTTO_E_DEVICE, "kernel %s: %u bytes of parameters and %d buffers, expected %zu and %d",

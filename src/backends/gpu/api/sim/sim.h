@@ -25,6 +25,7 @@ typedef struct st_sim_settings {
     sotto_status (*call)(int device, const char *name, size_t bytes);
     /* NULL, or told how much memory was given back. */
     void (*freed)(int device, size_t bytes);
+    bool cuts; /* launches that take long are cut */
 } st_sim_settings;
 
 enum { ST_SIM_DEVICES = 4 };

@@ -17,8 +17,14 @@
 enum { ST_DOT_WIDE_ZERO = 128 };
 #include "../dot_left.h"
 
-/* 6 rows of 8 columns: 12 sums of integers, 12 of numbers. */
-enum { MR = 6, FEW = 4, NV = 4, PAIR = 2 * RECORD, PAIR_SCALE = 64, PAIR_FIX = 80, COLUMNS = 2 * NV };
+enum { MR = 6, FEW = 4, PAIR = 2 * RECORD, PAIR_SCALE = 64, PAIR_FIX = 80, MAX_NV = 4 };
+
+/* Vectors of two columns side by side. With one group, 6 rows are 12 sums of integers and 12 of numbers; with two, more is kept of
+ * each column, and half as many columns spill less. */
+INL int vectors(int groups)
+{
+    return groups == 2 ? 2 : MAX_NV;
+}
 
 static void arrange(void *tile, int64_t parts, int rows)
 {
@@ -49,8 +55,11 @@ INL int8x16_t left_eight(bool two, const uint8_t *x, int i)
 
 INL vf left_scale(bool two, const uint8_t *x)
 {
-    return two ? vreinterpretq_f32_u8(vld1q_u8(x + PAIR_SCALE))
-               : vdupq_n_f32(*(const float *)(const void *)(x + RECORD_SCALE));
+    float one;
+    if (two)
+        return vreinterpretq_f32_u8(vld1q_u8(x + PAIR_SCALE));
+    memcpy(&one, x + RECORD_SCALE, sizeof one);
+    return vdupq_n_f32(one);
 }
 
 /* The fixes of group g, as integers. */
@@ -74,9 +83,9 @@ INL vf finish_sums(bool min, vf sum, int32x4_t c, vf scale, vf offset, bool two,
 }
 
 /* Sums of the columns from `column` on into a tile [2][rows][16], and back. */
-INL void store_sums(int rows, float *acc, int column, vf sum[MR / 2][NV])
+INL void store_sums(int rows, int nv, float *acc, int column, vf sum[MR / 2][MAX_NV])
 {
-    UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < NV; v += 2)
+    UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < nv; v += 2)
     {
         const int at = column + 2 * v;
         float *const out = acc + (at / 16 * rows + 2 * p) * 16 + at % 16;
@@ -86,9 +95,9 @@ INL void store_sums(int rows, float *acc, int column, vf sum[MR / 2][NV])
     }
 }
 
-INL void load_sums(int rows, const float *acc, int column, vf sum[MR / 2][NV])
+INL void load_sums(int rows, int nv, const float *acc, int column, vf sum[MR / 2][MAX_NV])
 {
-    UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < NV; v += 2)
+    UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < nv; v += 2)
     {
         const int at = column + 2 * v;
         const float *const in = acc + (at / 16 * rows + 2 * p) * 16 + at % 16;
@@ -109,28 +118,28 @@ INL void eight_at(st_cpu_wtype t, const uint8_t *part, int i, int c, uint8x16_t 
 }
 
 INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *block, const uint8_t *part, int column,
-                     vf sum[MR / 2][NV])
+                     vf sum[MR / 2][MAX_NV])
 {
-    const int groups = type_groups_of_part(t), pairs = (rows + 1) / 2;
+    const int groups = type_groups_of_part(t), nv = vectors(groups), pairs = (rows + 1) / 2;
     const bool min = type_has_min(t);
     UNROLL for (int g = 0; g < groups; g++)
     {
-        int32x4_t c[FEW / 2][NV];
-        UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < NV; v++) c[p][v] =
+        int32x4_t c[FEW / 2][MAX_NV];
+        UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < nv; v++) c[p][v] =
             min ? vdupq_n_s32(0) : left_fix(2 * p + 1 < rows, a + PAIR * p, g);
         UNROLL for (int j = 0; j < 4 / groups; j++)
         {
             const int i =
                 groups == 2 ? 2 * g + j : j % 2 * 2 + j / 2; /* eights that share their bytes follow each other */
-            uint8x16_t w[NV];
-            UNROLL for (int v = 0; v < NV; v += 2) eight_at(t, part, i, column + 2 * v, w + v);
+            uint8x16_t w[MAX_NV];
+            UNROLL for (int v = 0; v < nv; v += 2) eight_at(t, part, i, column + 2 * v, w + v);
             UNROLL for (int p = 0; p < pairs; p++)
             {
                 const int8x16_t x = left_eight(2 * p + 1 < rows, a + PAIR * p, i);
-                UNROLL for (int v = 0; v < NV; v++) c[p][v] = vusmmlaq_s32(c[p][v], w[v], x);
+                UNROLL for (int v = 0; v < nv; v++) c[p][v] = vusmmlaq_s32(c[p][v], w[v], x);
             }
         }
-        UNROLL for (int v = 0; v < NV; v += 2)
+        UNROLL for (int v = 0; v < nv; v += 2)
         {
             vf scale, offset;
             part_scale(t, block, part, g, column + 2 * v, &scale, &offset);
@@ -144,15 +153,15 @@ INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *
 
 INL void direct(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *blocks, int n_block, float *acc)
 {
-    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK;
-    for (int column = 0; column < ST_CPU_PANEL; column += COLUMNS) {
-        vf sum[MR / 2][NV];
-        UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < NV; v++) sum[p][v] = v_zero();
+    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK, nv = vectors(type_groups_of_part(t));
+    for (int column = 0; column < ST_CPU_PANEL; column += 2 * nv) {
+        vf sum[MR / 2][MAX_NV];
+        UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < nv; v++) sum[p][v] = v_zero();
         const uint8_t *x = a, *block = blocks;
         for (int b = 0; b < n_block; b++, block += st_cpu_block_bytes(t))
             for (int i = 0; i < parts; i++, x += RECORD * rows)
                 direct_part(t, rows, x, block, part_of(t, block, i), column, sum);
-        store_sums(rows, acc, column, sum);
+        store_sums(rows, nv, acc, column, sum);
     }
 }
 
@@ -233,30 +242,30 @@ INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out
 INL void dot_product(int groups, bool min, int rows, const uint8_t *a, const uint8_t *b, int n_part, float *acc,
                      bool first)
 {
-    const int head = 256 * groups * (min ? 2 : 1), pairs = (rows + 1) / 2;
-    for (int column = 0; column < ST_CPU_PANEL; column += COLUMNS) {
-        vf sum[MR / 2][NV];
+    const int head = 256 * groups * (min ? 2 : 1), nv = vectors(groups), pairs = (rows + 1) / 2;
+    for (int column = 0; column < ST_CPU_PANEL; column += 2 * nv) {
+        vf sum[MR / 2][MAX_NV];
         if (first)
-            UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < NV; v++) sum[p][v] = v_zero();
+            UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < nv; v++) sum[p][v] = v_zero();
         else
-            load_sums(rows, acc, column, sum);
+            load_sums(rows, nv, acc, column, sum);
         const uint8_t *x = a, *w = b + 8 * column;
         for (int i = 0; i < n_part; i++, x += RECORD * rows, w += head + 1024) {
             UNROLL for (int g = 0; g < groups; g++)
             {
-                int32x4_t c[MR / 2][NV];
-                UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < NV; v++) c[p][v] =
+                int32x4_t c[MR / 2][MAX_NV];
+                UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < nv; v++) c[p][v] =
                     min ? vdupq_n_s32(0) : left_fix(2 * p + 1 < rows, x + PAIR * p, g);
                 UNROLL for (int j = 4 / groups * g; j < 4 / groups * (g + 1); j++)
                 {
                     UNROLL for (int p = 0; p < pairs; p++)
                     {
                         const int8x16_t left = left_eight(2 * p + 1 < rows, x + PAIR * p, j);
-                        UNROLL for (int v = 0; v < NV; v++) c[p][v] =
+                        UNROLL for (int v = 0; v < nv; v++) c[p][v] =
                             vusmmlaq_s32(c[p][v], vld1q_u8(w + head + 256 * j + 16 * v), left);
                     }
                 }
-                UNROLL for (int v = 0; v < NV; v++)
+                UNROLL for (int v = 0; v < nv; v++)
                 {
                     const vf scale = v_load((const float *)(const void *)(w + 256 * g + 16 * v));
                     const vf offset =
@@ -266,7 +275,7 @@ INL void dot_product(int groups, bool min, int rows, const uint8_t *a, const uin
                 }
             }
         }
-        store_sums(rows, acc, column, sum);
+        store_sums(rows, nv, acc, column, sum);
     }
 }
 

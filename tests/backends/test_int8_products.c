@@ -32,17 +32,21 @@ static void build_linear(scene *s, const variant *v)
     s->node = s->y = product(s, v, scene_floats(s, v->how, v->dim), v->dtype);
 }
 
-/* One left side for four products, the last of which is compared. In between others of its rows, and weights that want the
- * bytes in another order. */
+/* One left side for several products, of which the last is compared, or with bit 2 of extra the one that wants the bytes in another
+ * order (bit 0). Bit 1: other rows come in between. */
 static void build_shared(scene *s, const variant *v)
 {
-    sotto_tensor *x = scene_floats(s, v->how, v->dim);
+    sotto_tensor *x = scene_floats(s, v->how, v->dim), *other = NULL;
     sotto_graph_output(s->g, product(s, v, x, v->dtype), "first");
-    if (v->extra & 1)
-        sotto_graph_output(s->g, product(s, v, x, v->dtype == SOTTO_Q8_0 ? SOTTO_Q4_0 : SOTTO_Q8_0), "other order");
+    if (v->extra & 1) {
+        other = product(s, v, x, v->dtype == SOTTO_Q8_0 ? SOTTO_Q4_0 : SOTTO_Q8_0);
+        sotto_graph_output(s->g, other, "other order");
+    }
     if (v->extra & 2)
         sotto_graph_output(s->g, product(s, v, sotto_scale(s->g, x, 2, 0), v->dtype), "other rows");
-    s->node = s->y = product(s, v, x, v->dtype);
+    sotto_tensor *last = product(s, v, x, v->dtype);
+    sotto_graph_output(s->g, last, "last");
+    s->node = s->y = v->extra & 4 && other ? other : last;
 }
 
 static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 7, 9, 16, 6, 13, 17, 40, 0};
@@ -73,13 +77,13 @@ static void products_on(sotto_backend *b, sotto_backend *ref)
 
 static void shared_on(sotto_backend *b, sotto_backend *ref)
 {
-    for (int i = 0; i < 16; i++) {
-        const variant v = {.how = (layout)(i / 4 % 3),
+    for (int i = 0; i < 24; i++) {
+        const variant v = {.how = (layout)(i / 8),
                            .dtype = types[i * 3 % COUNT(types)],
                            .matrix = true,
                            .dim = {512, 1 + i % 5, 1, 1},
                            .n = 9,
-                           .extra = i % 4,
+                           .extra = i % 8,
                            .compute = SOTTO_COMPUTE_INT8};
         scene_compare(b, ref, "products of one left side", build_shared, &v);
     }

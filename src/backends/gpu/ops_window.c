@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TILE = 64 }; /* of conv_2d in window.krn */
+enum { TILE = 64, EIGHT = 8 }; /* of conv_2d in window.krn */
 
 static struct window_p window_of(const sotto_tensor *node, const st_gpu_operand *x, const st_gpu_operand *y)
 {
@@ -62,6 +62,10 @@ static sotto_status emit_conv_2d(st_gpu_builder *b, const sotto_tensor *node, so
     struct window_p p = window_of(node, &x, &y);
     p.w_type = (int)w.dtype;
     p.has_bias = node->src[2] != NULL;
+    p.eights = p.c % EIGHT == 0 && p.x_stride[0] == 1;
+    p.x_wide =
+        p.x_stride[1] % EIGHT == 0 && p.x_stride[2] % EIGHT == 0 && p.x_stride[3] % EIGHT == 0 && x.at.offset % 16 == 0;
+    p.w_wide = p.k % EIGHT == 0 && ((node->src[1]->flags & ST_TENSOR_MATRIX) || w.at.offset % 16 == 0);
     const st_gpu_arg args[] = {x.at, w.at, st_gpu_scales_of(node->src[1]), bias, y.at};
     return st_gpu_emit(b, ST_GPU_conv_2d, ((uint32_t)p.m + TILE - 1) / TILE, ((uint32_t)p.n + TILE - 1) / TILE, 1, &p,
                        sizeof p, args, 5, err);

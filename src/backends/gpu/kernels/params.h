@@ -53,7 +53,8 @@ struct window_p {
     int c, size[2], out[2]; /* channels, of x, of y */
     int window[2], step[2], pad[2], dilation[2];
     int x_stride[4], x_type;
-    int m, n, k; /* places in all, elements of y a place, elements under the window */
+    int eights, x_wide, w_wide; /* eight channels follow one another, and may be read at once; of the weights */
+    int m, n, k;                /* places in all, elements of y a place, elements under the window */
     int w_type, y_row, y_type, has_bias, act;
 };
 

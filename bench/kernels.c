@@ -83,7 +83,7 @@ static void say(const setup *s, const char *op, const char *type, const char *si
                    r->fraction);
         printf("}\n");
     } else {
-        printf("%-8s %-9s %-9s %-8s %-16s %8.1f %-6s %10.1f us", st_cpu_level_name(s->level), op, type, size, shape,
+        printf("%-10s %-9s %-9s %-8s %-16s %8.1f %-6s %10.1f us", st_cpu_level_name(s->level), op, type, size, shape,
                rate, unit, r->seconds * 1e6);
         if (isfinite(r->fraction))
             printf("  %3.0f %% of %.1f (%s)", 100 * r->fraction, r->ceiling, ceiling);

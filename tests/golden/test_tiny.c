@@ -106,7 +106,7 @@ static void check_model(const char *path, const golden *g, const char *cpu_level
         fail_msg("%s", err.text);
     const double e = parts_encoder_error(g, out, d), f = check_forced(&p, g, logits);
     const int compared = check_argmax(&p, g, logits, model->h.n_vocab, 2 * b->logit);
-    printf("%-40s %s %-8s encoder %.1e (<= %.0e), logits %.1e (<= %.2f), %d tokens equal\n", strrchr(path, '/') + 1,
+    printf("%-40s %s %-10s encoder %.1e (<= %.0e), logits %.1e (<= %.2f), %d tokens equal\n", strrchr(path, '/') + 1,
            b->compute, cpu_level ? cpu_level : "auto", e, b->encoder, f, b->logit, compared);
     assert_true(e <= b->encoder && f <= b->logit && compared >= b->tokens);
     free(mel);

@@ -112,7 +112,11 @@ typedef struct st_cpu_row_scale {
  * q = round(clamp(x * 255 / (hi - lo), -zero, 255 - zero)) + zero, ties to even; a row without range, or with one that makes
  * the quotient overflow, gives scale 0. A
  * number that is not finite makes the scale NaN. A fine row has 16 bits, 65535 for 255, in two bytes: the first, with its
- * zero, counts 256 times, and the second is a row of its own with fine_zero. All levels give the same integers: sums fit 32 bits for k < 66,000. */
+ * zero, counts 256 times, and the second is a row of its own with fine_zero. All levels give the same integers: sums fit 32 bits for k < 66,000.
+ *
+ * bf16: operands are rounded to nearest, ties to even. Sums are rounded as the level's instruction does it, each with numbers
+ * below 2^-126 as 0: to nearest on x86, on arm64 to odd, where what f32 cannot hold becomes the neighbour whose last bit is set:
+ * off by less than a unit in the last place instead of half of one, to neither side more than to the other. */
 typedef struct st_cpu_narrow_block {
     const st_cpu_epilogue *e;
     const uint8_t *a;              /* packed tiles of mr rows, but for the last */

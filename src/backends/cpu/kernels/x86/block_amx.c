@@ -37,6 +37,7 @@ typedef struct pending {
     const void *acc;
     int tile_rows, rows; /* rows 0: nothing waits */
     float *out;          /* of its first row and column, like residual */
+    const float *next;   /* of the tile that is finished after it */
     const float *residual;
     const st_cpu_row_scale *scale;
     const columns *columns; /* made once for all tiles, and copied into registers where they are needed */
@@ -59,8 +60,8 @@ INL void finish_row(numbers t, int act, const pending *p, const columns *c, int 
         x = activate(act == ANY ? p->e->act : (sotto_activation)act, v_add(x, c->bias[v]));
         if (p->residual != NULL)
             x = v_add(x, _mm512_maskz_loadu_ps(c->mask[v], p->residual + r * p->e->residual_stride + v * VL));
-        /* the next panel's columns: so far apart, they are nobody's to foresee */
-        __builtin_prefetch(p->out + r * p->e->out_stride + ST_CPU_PANEL + v * VL, 1);
+        /* rows so far apart are nobody's to foresee */
+        __builtin_prefetch(p->next + r * p->e->out_stride + v * VL, 1);
         _mm512_mask_storeu_ps(p->out + r * p->e->out_stride + v * VL, c->mask[v], x);
     }
     ORDER();
@@ -178,11 +179,13 @@ INL pending pending_of(const st_cpu_narrow_block *b, const void *acc, int r, int
 {
     const st_cpu_epilogue *e = b->e;
     const int64_t col = b->col + panel * ST_CPU_PANEL, row = b->row + r;
+    const bool last = r + rows == b->rows;
     return (pending){.e = e,
                      .acc = acc,
                      .tile_rows = rows > UNIT ? ROWS : UNIT,
                      .rows = rows,
                      .out = e->out + row * e->out_stride + col,
+                     .next = e->out + (last ? b->row : row + ROWS) * e->out_stride + col + (last ? ST_CPU_PANEL : 0),
                      .residual = e->residual != NULL ? e->residual + row * e->residual_stride + col : NULL,
                      .scale = b->scale + r,
                      .columns = c};

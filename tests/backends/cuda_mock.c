@@ -191,7 +191,13 @@ EXPORT int cuDeviceGetAttribute(int *value, int which, st_cu_device device)
 {
     BEGIN(cuDeviceGetAttribute, false)
     const int arch = archs[index_of(device, call)];
-    const int values[][2] = {{1, 1024}, {8, LOCAL_UNASKED}, {16, 4}, {18, 0}, {75, arch / 10}, {76, arch % 10}};
+    const int values[][2] = {{1, 1024},
+                             {8, LOCAL_UNASKED},
+                             {16, 4},
+                             {18, cuda_mock_state.integrated},
+                             {75, arch / 10},
+                             {76, arch % 10},
+                             {113, cuda_mock_state.integrated}};
     code = INVALID_VALUE;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (values[i][0] == which) {
@@ -296,7 +302,7 @@ static size_t used(int device)
 {
     size_t sum = 0;
     for (const mock_block *b = blocks; b; b = b->next)
-        sum += b->device == device ? b->bytes : 0;
+        sum += b->device == device && !b->foreign ? b->bytes : 0;
     return sum;
 }
 
@@ -364,8 +370,20 @@ EXPORT int cuMemFreeHost(void *memory)
 EXPORT int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
     BEGIN(cuMemHostRegister, true)
-    CHECK(flags == 1 && bytes > 0, "cuMemHostRegister of %zu bytes with flags %u", bytes, flags)
+    const bool mapped = flags == 11 && cuda_mock_state.integrated; /* also mapped and read-only */
+    CHECK((flags == 1 || mapped) && bytes > 0, "cuMemHostRegister of %zu bytes with flags %u", bytes, flags)
     mock_add_block(memory, bytes, -1, true);
+    if (mapped)
+        mock_add_block(memory, bytes, mock_current()->device, true);
+    END
+}
+
+EXPORT int cuMemHostGetDevicePointer_v2(st_cu_address *address, void *memory, unsigned flags)
+{
+    BEGIN(cuMemHostGetDevicePointer, true)
+    const st_cu_address at = (st_cu_address)(uintptr_t)memory + MOCK_BASE;
+    CHECK(flags == 0 && mock_find(at, 1, mock_current()->device), "cuMemHostGetDevicePointer of what is not mapped")
+    *address = at;
     END
 }
 
@@ -375,6 +393,7 @@ EXPORT int cuMemHostUnregister(void *memory)
     mock_run_all();
     if (!mock_remove_block(memory, -1, true))
         mock_problem("cuMemHostUnregister of what is not registered");
+    mock_remove_block(memory, 0, true); /* where it is mapped */
     mock_unlock();
     return OK;
 }

@@ -13,6 +13,7 @@ typedef struct cuda_mock {
     int order;      /* in which work items run: st_sim_order */
     int no_pinning; /* cuMemAllocHost fails */
     int new_driver; /* device 2 takes machine code */
+    int integrated; /* devices share the host's memory, and map what is registered */
     long memory;    /* bytes that each device has; 0: so many GiB as its number and one more */
     /* to be read: */
     int n_calls;  /* that may fail, so far */

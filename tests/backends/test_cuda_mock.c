@@ -270,6 +270,52 @@ static void test_small_writes(void **state)
     assert_clean();
 }
 
+/* Where host and device have one memory, the host's pages are read in place. */
+static void test_wrapped(void **state)
+{
+    (void)state;
+    sotto_error err = {0};
+    st_gpu_caps caps;
+    enum { PAGES = 3 * 4096 };
+    assert_int_equal(api->device_caps(0, &caps, &err), SOTTO_OK);
+    assert_true(caps.wrap_page == 0 && !caps.unified);
+    mock->integrated = 1;
+    assert_int_equal(api->device_caps(0, &caps, &err), SOTTO_OK);
+    assert_true(caps.wrap_page == 4096 && caps.unified);
+    unsigned char *const pages = aligned_alloc(4096, PAGES), *const back = malloc(PAGES);
+    for (int i = 0; i < PAGES; i++)
+        pages[i] = (unsigned char)(i * 7 % 251);
+    int n = 1;
+    for (int fail_at = 0; fail_at <= n; fail_at++) { /* none, then each call */
+        void *device = NULL, *memory = NULL;
+        st_buffer own = {.size = PAGES};
+        assert_int_equal(api->open(0, NULL, &device, &err), SOTTO_OK);
+        assert_int_equal(api->alloc(device, PAGES, &own.handle, &err), SOTTO_OK);
+        mock->n_calls = 0;
+        mock->fail_at = fail_at;
+        mock->fail_code = 1;
+        sotto_status status = api->wrap(device, pages, PAGES, &memory, &err);
+        assert_true((status == SOTTO_OK) == (memory != NULL));
+        if (status == SOTTO_OK)
+            status = api->copy(device, own.handle, 0, memory, 0, PAGES, &err);
+        if (status == SOTTO_OK)
+            status = api->read(device, own.handle, 0, back, PAGES, &err);
+        n = fail_at == 0 ? mock->n_calls : n;
+        mock->fail_at = 0;
+        assert_true(fail_at > 0 || status == SOTTO_OK);
+        if (status == SOTTO_OK)
+            assert_memory_equal(back, pages, PAGES);
+        api->free(memory);
+        api->free(own.handle);
+        api->close(device);
+        assert_clean();
+    }
+    assert_true(n > 4);
+    mock->integrated = 0;
+    free(pages);
+    free(back);
+}
+
 int main(void)
 {
     mock = cuda_mock_open();
@@ -279,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_caps),       cmocka_unit_test(every_kernel_has_an_image_or_a_sentence),
         cmocka_unit_test(test_everything), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_lost),       cmocka_unit_test(test_small_writes),
+        cmocka_unit_test(test_wrapped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 
+enum { WRAP_PAGE = 4096 };
+
 /* CUresult after which the context gives nothing but errors: the device, a kernel or the context broke. */
 static bool is_final(int code)
 {
@@ -151,8 +153,11 @@ static sotto_status cuda_caps(int index, st_gpu_caps *out, sotto_error *err)
     out->has_mma = arch >= 80;
     out->has_dot4 = true;
     out->is_gpu = true;
-    snprintf(out->features, sizeof out->features, "sm_%d driver-%d.%d dot4%s graphs", arch, version / 1000,
-             version % 1000 / 10, out->has_mma ? " mma" : "");
+    out->unified = attribute(d, device, ST_CU_ATTR_INTEGRATED) != 0;
+    const bool wraps = out->unified && d->host_address && attribute(d, device, ST_CU_ATTR_REGISTERS_READ_ONLY);
+    out->wrap_page = wraps ? WRAP_PAGE : 0;
+    snprintf(out->features, sizeof out->features, "sm_%d driver-%d.%d dot4%s graphs%s", arch, version / 1000,
+             version % 1000 / 10, out->has_mma ? " mma" : "", out->unified ? " unified" : "");
     return SOTTO_OK;
 }
 
@@ -447,6 +452,7 @@ const st_gpu_api st_gpu_cuda = {
     .close = cuda_close,
     .alloc = st_cuda_alloc,
     .free = st_cuda_free,
+    .wrap = st_cuda_wrap,
     .map = cuda_map,
     .write = st_cuda_write,
     .read = st_cuda_read,

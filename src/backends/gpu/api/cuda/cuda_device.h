@@ -47,6 +47,7 @@ typedef struct st_cuda_memory {
     st_cu_context context;
     st_cu_address address;
     size_t bytes;
+    void *host; /* NULL, or the registered memory of the host that this is */
 } st_cuda_memory;
 
 /* SOTTO_OK for 0; else the sentence names the call, number and name. Notes when the device is lost. */
@@ -63,6 +64,7 @@ sotto_status st_cuda_staging_open(st_cuda *c, sotto_error *err);
 void st_cuda_staging_close(st_cuda *c);
 sotto_status st_cuda_alloc(void *device, size_t bytes, void **memory, sotto_error *err);
 void st_cuda_free(void *memory);
+sotto_status st_cuda_wrap(void *device, void *host, size_t bytes, void **memory, sotto_error *err);
 sotto_status st_cuda_write(void *device, void *memory, size_t offset, const void *data, size_t bytes, sotto_error *err);
 sotto_status st_cuda_read(void *device, void *memory, size_t offset, void *out, size_t bytes, sotto_error *err);
 sotto_status st_cuda_copy(void *device, void *to, size_t to_offset, void *from, size_t from_offset, size_t bytes,

@@ -7,25 +7,39 @@
 
 enum { NO_TIMING = 2 }; /* CU_EVENT_DISABLE_TIMING */
 
-sotto_status st_cuda_alloc(void *device, size_t bytes, void **memory, sotto_error *err)
+/* Within enter and leave. */
+static sotto_status get_memory(st_cuda *c, st_cuda_memory *m, sotto_error *err)
 {
-    st_cuda *c = device;
+    const int code = c->d->alloc(&m->address, m->bytes ? m->bytes : 1);
+    if (code == ST_CU_NO_MEMORY)
+        return st_fail(err, SOTTO_E_MEMORY, "cuda:%d has no %zu bytes (cuMemAlloc: error %d)", c->index, m->bytes, code);
+    return st_cuda_check(c, code, "cuMemAlloc", err);
+}
+
+static sotto_status map_host(st_cuda *c, st_cuda_memory *m, sotto_error *err)
+{
+    const unsigned flags = ST_CU_HOST_PORTABLE | ST_CU_HOST_MAPPED | ST_CU_HOST_READ_ONLY;
+    ST_TRY(st_cuda_check(c, c->d->host_register(m->host, m->bytes, flags), "cuMemHostRegister", err));
+    const sotto_status status =
+        st_cuda_check(c, c->d->host_address(&m->address, m->host, 0), "cuMemHostGetDevicePointer", err);
+    if (status != SOTTO_OK)
+        c->d->host_unregister(m->host);
+    return status;
+}
+
+/* host NULL: memory of the device. */
+static sotto_status make_memory(st_cuda *c, void *host, size_t bytes, void **memory, sotto_error *err)
+{
     *memory = NULL;
     st_cuda_memory *m = st_calloc(1, sizeof *m);
     if (!m)
         return st_fail_memory(err, sizeof *m, "a buffer of device memory");
-    m->d = c->d;
-    m->device = c->device;
-    m->bytes = bytes;
+    *m = (st_cuda_memory){.d = c->d, .device = c->device, .bytes = bytes, .host = host};
     sotto_status status = st_cuda_enter(c, err);
     if (status == SOTTO_OK) {
         status = st_cuda_check(c, c->d->retain(&m->context, c->device), "cuDevicePrimaryCtxRetain", err);
         if (status == SOTTO_OK) {
-            const int code = c->d->alloc(&m->address, bytes ? bytes : 1);
-            status = st_cuda_check(c, code, "cuMemAlloc", err);
-            if (code == ST_CU_NO_MEMORY)
-                status = st_fail(err, SOTTO_E_MEMORY, "cuda:%d has no %zu bytes (cuMemAlloc: error %d)", c->index,
-                                 bytes, code);
+            status = host ? map_host(c, m, err) : get_memory(c, m, err);
             if (status != SOTTO_OK)
                 c->d->release(c->device);
         }
@@ -39,13 +53,26 @@ sotto_status st_cuda_alloc(void *device, size_t bytes, void **memory, sotto_erro
     return SOTTO_OK;
 }
 
+sotto_status st_cuda_alloc(void *device, size_t bytes, void **memory, sotto_error *err)
+{
+    return make_memory(device, NULL, bytes, memory, err);
+}
+
+sotto_status st_cuda_wrap(void *device, void *host, size_t bytes, void **memory, sotto_error *err)
+{
+    return make_memory(device, host, bytes, memory, err);
+}
+
 void st_cuda_free(void *memory)
 {
     st_cuda_memory *m = memory;
     if (!m)
         return;
     const bool pushed = st_cuda_push(m->d, m->context);
-    m->d->free(m->address); /* waits for what is queued; nothing can be done about a failure */
+    if (m->host)
+        m->d->host_unregister(m->host);
+    else
+        m->d->free(m->address); /* waits for what is queued; nothing can be done about a failure */
     st_cuda_pop(m->d, pushed);
     m->d->release(m->device);
     st_free(m);

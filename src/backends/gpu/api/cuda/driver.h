@@ -53,9 +53,10 @@ enum { /* CUdevice_attribute */
        ST_CU_ATTR_INTEGRATED = 18,
        ST_CU_ATTR_MAJOR = 75,
        ST_CU_ATTR_MINOR = 76,
+       ST_CU_ATTR_REGISTERS_READ_ONLY = 113,
 };
 enum { ST_CU_FUNCTION_LOCAL_BYTES = 8 }; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
-enum { ST_CU_STREAM_NON_BLOCKING = 1, ST_CU_HOST_PORTABLE = 1 };
+enum { ST_CU_STREAM_NON_BLOCKING = 1, ST_CU_HOST_PORTABLE = 1, ST_CU_HOST_MAPPED = 2, ST_CU_HOST_READ_ONLY = 8 };
 
 /* FUNCTION(field, name in the library, parameters) */
 #define ST_CUDA_FUNCTIONS(FUNCTION)                                                                               \
@@ -111,9 +112,10 @@ enum { ST_CU_STREAM_NON_BLOCKING = 1, ST_CU_HOST_PORTABLE = 1 };
     FUNCTION(graph_destroy, cuGraphDestroy, (st_cu_graph))
 
 /* Of newer drivers; NULL elsewhere. */
-#define ST_CUDA_OPTIONAL(FUNCTION)                    \
-    FUNCTION(graph_depend, cuGraphAddDependencies_v2, \
-             (st_cu_graph, const st_cu_node *, const st_cu_node *, const st_cu_edge *, size_t))
+#define ST_CUDA_OPTIONAL(FUNCTION)                                                              \
+    FUNCTION(graph_depend, cuGraphAddDependencies_v2,                                           \
+             (st_cu_graph, const st_cu_node *, const st_cu_node *, const st_cu_edge *, size_t)) \
+    FUNCTION(host_address, cuMemHostGetDevicePointer_v2, (st_cu_address *, void *, unsigned))
 
 typedef struct st_cuda_driver {
 #define FUNCTION(field, name, params) int(ST_CUDA_CALL * field) params;

@@ -110,6 +110,7 @@ static void add_json(cli_text *t, const sotto_device_info *d, bool first)
     add_flag(t, "asynchronous", d->asynchronous);
     add_flag(t, "events", d->events);
     add_flag(t, "unified", d->unified);
+    add_flag(t, "reads_in_place", d->wraps_host_memory);
     add_flag(t, "f16", d->f16);
     add_flag(t, "matrix_units", d->matrix_units);
 }

@@ -82,7 +82,9 @@ def largest_buffer(c):
     simulated(c)
     text = c.run("devices").out
     c.match(text, r"\nsim:3 .*, buffers up to 0\.001 GB", "the list")
-    c.match(c.run("devices", "--json").out, r'"id": "sim:3".*"max_buffer": 1048576,', "the list as JSON")
+    text = c.run("devices", "--json").out
+    c.match(text, r'"id": "sim:3".*"max_buffer": 1048576,.*"reads_in_place": false', "the list as JSON")
+    c.match(text, r'"id": "cpu".*"reads_in_place": true', "the list as JSON")
 
 
 def what_devices_have(c):

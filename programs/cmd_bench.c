@@ -353,6 +353,8 @@ static int run(void *args, const cli_list *inputs)
     sotto_whisper_model_options_default(&mo);
     cli_device_fill(&a->llm.devices, &mo.backend);
     mo.measure_only = a->llm.devices.memory;
+    mo.no_mmap = a->llm.no_mmap;
+    mo.mlock = a->llm.mlock;
     mo.backend.cpu_level = a->llm.cpu;
     mo.compute = a->llm.compute;
     mo.backend.n_threads = (int)a->llm.threads;

@@ -368,6 +368,8 @@ static int load(job *j)
     if (j->args->no_gpu)
         mo.backend.device = "cpu";
     mo.measure_only = j->args->devices.memory;
+    mo.no_mmap = j->args->no_mmap;
+    mo.mlock = j->args->mlock;
     mo.backend.n_threads = (int)j->args->threads;
     mo.backend.cpu_level = j->args->cpu;
     mo.compute = j->args->compute;

@@ -54,6 +54,8 @@ const cli_option transcribe_options[] = {
     {"cache-type-v", "-ctv", CLI_CHOICE, AT(cache_v), "TYPE", "auto", 0, 0, "auto f16 f32 bf16 q8_0",
      "numbers of the caches of values; as for keys"},
     {"no-gpu", "-ng", CLI_FLAG, AT(no_gpu), NULL, NULL, 0, 0, NULL, "same as --device cpu"},
+    {"no-mmap", NULL, CLI_FLAG, AT(no_mmap), NULL, NULL, 0, 0, NULL, "read the model into memory instead of mapping it"},
+    {"mlock", NULL, CLI_FLAG, AT(mlock), NULL, NULL, 0, 0, NULL, "keep the mapped model in memory while loading"},
     {"flash-attn", "-fa", CLI_IGNORED, 0, NULL, NULL, 0, 0, NULL, "accepted: attention is always fused"},
 
     {"offset-t", "-ot", CLI_INT, AT(offset_ms), "MS", "0", 0, MS_MAX, NULL, "start here, in milliseconds"},

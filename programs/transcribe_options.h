@@ -10,7 +10,7 @@
 typedef struct transcribe_args {
     const char *model, *model_dir, *cpu, *compute, *cache_k, *cache_v;
     cli_device_args devices;
-    bool no_gpu;
+    bool no_gpu, no_mmap, mlock;
     int64_t threads;
     const char *raw, *language, *task;
     bool translate, detect_language;

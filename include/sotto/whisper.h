@@ -38,11 +38,15 @@ typedef struct sotto_whisper_model_options {
     /* Only count: weights are declared and not loaded, and sessions take no memory for caches. Such a session can be asked
      * for sizes (sotto_whisper_get_memory) and graphs, not for text. */
     bool measure_only;
+    bool no_mmap; /* read files into memory instead of mapping them */
+    bool mlock;   /* keep mapped pages in memory while loading, and those of weights that are read in place as long as
+                     the model; a warning where the system refuses */
 } sotto_whisper_model_options;
 
 SOTTO_API void sotto_whisper_model_options_default(sotto_whisper_model_options *options);
 
-/* Open a model of any format of model.h. The file need not be trusted. options may be NULL.
+/* Open a model of any format of model.h. The file need not be trusted; weights may be read in place where it is mapped, so it
+ * is not to be changed before the model is freed. options may be NULL.
  * Returns SOTTO_E_NOT_FOUND, SOTTO_E_IO, SOTTO_E_FORMAT, SOTTO_E_UNSUPPORTED, SOTTO_E_MEMORY, SOTTO_E_DEVICE. */
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_whisper_model_open(const char *path,
                                                                 const sotto_whisper_model_options *options,

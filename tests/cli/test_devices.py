@@ -78,6 +78,13 @@ def what_the_scheduler_did(c):
     c.match(text, r"before: .*: \d+ bytes, sim:0 to cpu", "the dump")
 
 
+def however_the_file_is_read(c):
+    quick = ("--no-fallback", "--beam-size", "1", "--no-gpu")
+    told = good(c, "noise.wav", quick=quick).out
+    for option in ("--no-mmap", "--mlock"):
+        c.equal(good(c, "noise.wav", option, quick=quick).out, told, "the text with " + option)
+
+
 def largest_buffer(c):
     simulated(c)
     text = c.run("devices").out
@@ -113,7 +120,7 @@ def weights_on_a_visit(c):
     c.match(r.err, r"linear .* cuda:0 +many rows", "the dump")
 
 
-CASES = [devices_that_are_not_there, why_there_is_no_device, largest_buffer, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, every_device_tried, weights_on_a_visit]
+CASES = [devices_that_are_not_there, why_there_is_no_device, however_the_file_is_read, largest_buffer, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, every_device_tried, weights_on_a_visit]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

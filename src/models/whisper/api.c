@@ -62,7 +62,11 @@ sotto_status sotto_whisper_model_open(const char *path, const sotto_whisper_mode
     if (!path)
         return st_fail(err, SOTTO_E_ARGUMENT, "sotto_whisper_model_open: path is NULL");
     sotto_model_file *file;
-    ST_TRY(sotto_model_file_open(path, &file, err));
+    sotto_model_file_options how = {0};
+    if (options)
+        how = (sotto_model_file_options){
+            .no_mmap = options->no_mmap, .mlock = options->mlock, .logger = options->backend.logger};
+    ST_TRY(sotto_model_file_open_with(path, &how, &file, err));
     const sotto_status status = open_file(file, options, out, err);
     return st_fail_model(err, status, path);
 }

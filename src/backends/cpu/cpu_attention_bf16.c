@@ -36,14 +36,14 @@ size_t st_cpu_attention_bf16_packed(const st_cpu_attention *a)
 }
 
 typedef struct areas {
-    float *line, *acc;
+    float *acc;
     uint8_t *q, *p;
 } areas;
 
-/* [one scaled query: d] [accumulators: 2 * mr * 32] [queries: mr * d bf16] [probabilities: mr * n_k bf16] */
+/* [accumulators: 2 * mr * 32] [queries: mr * d bf16] [probabilities: mr * n_k bf16] */
 static areas areas_of(const st_cpu_attention *a, float *scratch)
 {
-    areas s = {.line = scratch, .acc = scratch + a->d};
+    areas s = {.acc = scratch};
     s.q = (uint8_t *)(s.acc + 2 * ST_CPU_MAX_NARROW_MR * ST_CPU_PANEL);
     s.p = s.q + ST_CPU_MAX_NARROW_MR * 2 * a->d;
     return s;
@@ -51,7 +51,7 @@ static areas areas_of(const st_cpu_attention *a, float *scratch)
 
 size_t st_cpu_attention_bf16_scratch(const st_cpu_attention *a)
 {
-    return (size_t)(a->d + ST_CPU_MAX_NARROW_MR * (2 * ST_CPU_PANEL + a->d / 2 + panels_of(a) * ST_CPU_PANEL / 2));
+    return (size_t)(ST_CPU_MAX_NARROW_MR * (2 * ST_CPU_PANEL + a->d / 2 + panels_of(a) * ST_CPU_PANEL / 2));
 }
 
 void st_cpu_attention_bf16_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed)
@@ -159,11 +159,8 @@ void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention 
     const areas s = areas_of(a, scratch);
     const uint8_t *keys = (const uint8_t *)packed, *values = keys + panels * chunks * CHUNK_BYTES;
     float max[ST_CPU_MAX_NARROW_MR], sum[ST_CPU_MAX_NARROW_MR] = {0};
-    for (int r = 0; r < padded; r++) {
-        const int from = r < n_rows ? r : n_rows - 1; /* what fills the tile up is computed and thrown away */
-        k->scale(a->q + (row + from) * a->q_stride, a->scale * 128 * 1.44269504f, 0.0f, s.line, a->d);
-        k->bf16.pack_row(s.line, a->d, s.q + r * 64, NULL, padded, NULL);
-    }
+    /* what fills the tile up is computed and thrown away */
+    k->attend.pack_queries(a->q + row * a->q_stride, a->q_stride, a->scale * 128 * 1.44269504f, n_rows, padded, a->d, s.q);
     largest(k, a, &s, n_rows, padded, keys, 1, max);
     if (at_once(k, a)) {
         rows_at_once(k, a, &s, n_rows, row, keys, max);

@@ -198,6 +198,8 @@ typedef struct st_cpu_rows16 {
  * product tiles; scores are in units of log 2 / 128. The columns of a panel of probabilities and the keys of a panel of
  * values are permuted alike, as the level likes it. */
 typedef struct st_cpu_attend {
+    /* n queries of d floats times scale, the last one again up to `rows`: [d / 32][rows][32] bf16 */
+    void (*pack_queries)(const float *x, ptrdiff_t stride, float scale, int n, int rows, int d, uint8_t *out);
     /* n <= 32 keys of d (a multiple of 32) floats: [d / 32][16][32 keys][2] bf16, zero beyond n */
     void (*pack_keys)(const float *x, ptrdiff_t stride, int n, int d, uint8_t *out);
     /* n <= 32 values, 32 columns of them: [16][32 columns][2] bf16, zero beyond n */

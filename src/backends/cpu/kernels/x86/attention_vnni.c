@@ -24,8 +24,33 @@ INL int packed_column(int i)
     return i % 8 < 4 ? i / 8 * 4 + i % 8 : 16 + i / 8 * 4 + i % 8 - 4;
 }
 
+/* Tiles of 16 rows turn over, so that no row needs a reduction of its own. */
+static void largest_of_16(const float *acc, int rows, int n, float *max)
+{
+    const __mmask32 valid = valid_columns(n);
+    const __mmask16 all = (__mmask16)((1u << rows) - 1u);
+    const __m512 least = _mm512_set1_ps(-__builtin_inff()), before = _mm512_mask_loadu_ps(least, all, max);
+    __mmask16 bad = _mm512_cmp_ps_mask(before, before, _CMP_UNORD_Q);
+    __m512i r[16];
+    UNROLL for (int i = 0; i < 16; i++)
+    {
+        const __m512 a = _mm512_mask_loadu_ps(least, (__mmask16)valid, acc + i * 16);
+        const __m512 b = _mm512_mask_loadu_ps(least, (__mmask16)(valid >> 16), acc + (16 + i) * 16);
+        bad |= (__mmask16)((_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) != 0) << i);
+        r[i] = (__m512i)_mm512_max_ps(a, b);
+    }
+    transpose(r);
+    __m512 most = before;
+    UNROLL for (int i = 0; i < 16; i++) most = _mm512_max_ps(most, (__m512)r[i]);
+    _mm512_mask_storeu_ps(max, all, _mm512_mask_mov_ps(most, bad, _mm512_set1_ps(__builtin_nanf(""))));
+}
+
 static void largest(const float *acc, int tile_rows, int rows, int n, float *max)
 {
+    if (tile_rows == 16) {
+        largest_of_16(acc, rows, n, max);
+        return;
+    }
     const __mmask32 valid = valid_columns(n);
     const __m512 least = _mm512_set1_ps(-__builtin_inff());
     for (int r = 0; r < rows; r++) {
@@ -78,6 +103,18 @@ static void probabilities(const float *acc, int tile_rows, int rows, int n, cons
     }
 }
 
+static void pack_queries(const float *x, ptrdiff_t stride, float scale, int n, int rows, int d, uint8_t *out)
+{
+    const __m512 factor = _mm512_set1_ps(scale);
+    for (int r = 0; r < rows; r++) {
+        const float *from = x + (r < n ? r : n - 1) * stride;
+        for (int c = 0; c < d; c += 32)
+            _mm512_storeu_si512(out + (c / 32 * rows + r) * 64,
+                                (__m512i)_mm512_cvtne2ps_pbh(_mm512_mul_ps(_mm512_loadu_ps(from + c + 16), factor),
+                                                             _mm512_mul_ps(_mm512_loadu_ps(from + c), factor)));
+    }
+}
+
 static void pack_keys(const float *x, ptrdiff_t stride, int n, int d, uint8_t *out)
 {
     for (int c = 0; c < d; c += 32, out += 2048) {
@@ -112,5 +149,5 @@ static void pack_values(const float *x, ptrdiff_t stride, int n, uint8_t *out)
 
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k)
 {
-    k->attend = (st_cpu_attend){pack_keys, pack_values, largest, probabilities, largest_of, NULL};
+    k->attend = (st_cpu_attend){pack_queries, pack_keys, pack_values, largest, probabilities, largest_of, NULL};
 }

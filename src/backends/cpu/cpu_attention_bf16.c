@@ -160,7 +160,8 @@ void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention 
     const uint8_t *keys = (const uint8_t *)packed, *values = keys + panels * chunks * CHUNK_BYTES;
     float max[ST_CPU_MAX_NARROW_MR], sum[ST_CPU_MAX_NARROW_MR] = {0};
     /* what fills the tile up is computed and thrown away */
-    k->attend.pack_queries(a->q + row * a->q_stride, a->q_stride, a->scale * 128 * 1.44269504f, n_rows, padded, a->d, s.q);
+    k->attend.pack_queries(a->q + row * a->q_stride, a->q_stride, a->scale * 128 * 1.44269504f, n_rows, padded, a->d,
+                           s.q);
     largest(k, a, &s, n_rows, padded, keys, 1, max);
     if (at_once(k, a)) {
         rows_at_once(k, a, &s, n_rows, row, keys, max);

@@ -2,7 +2,8 @@
 
 Disassembles the objects of src/backends/cpu/kernels/x86 in the build folder and counts, in every innermost loop, the instructions
 that move vectors to or from the stack. None is allowed but for the functions listed below. Where gcc and clang are both
-there, the files are also compiled with the one that the build does not use, with the build's flags.
+there, the files are also compiled with the one that the build does not use, with the build's flags. Where zig and llvm-objdump
+are there, so are those for arm64.
 Exit code 77 (skipped) without objdump or without the objects (another architecture)."""
 import json
 import os
@@ -12,7 +13,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cross"))
+import compile as cross  # noqa: E402
+
 FOLDER = "CMakeFiles/sotto_objects.dir/src/backends/cpu/kernels/x86"
+ARM = os.path.join("src", "backends", "cpu", "kernels", "arm")
+ARM_FILES = re.compile(r"^(?:dot|narrow)_\w+\.c$")
 OBJECTS = re.compile(r"^(product_v[34]|dot_(?:v3|v4|avxvnni|avx512vnni)|narrow_\w+|attention_\w+|window_\w+)\.c\.o$")
 # Object, function, most moves in an innermost loop of it with any compiler: what gcc 12 and clang 14 make, and a little more.
 BOUNDS = [
@@ -28,6 +34,13 @@ BOUNDS = [
     ("dot_(?:v4|avx512vnni)", r"product_\w+", 20),  # two groups at once
     ("dot_(?:v3|avxvnni)", r"direct_\w+", 60),  # sixteen registers
     ("dot_(?:v3|avxvnni)", r"product_\w+", 12),
+    ("dot_i8mm", r"product_\w+_[56]", 12),  # 24 sums
+    ("dot_i8mm", r"direct_\w+_[34]", 20),
+    ("dot_i8mm", r"direct_Q5_K_2", 6),
+    ("dot_neon", r"product_min2_\d", 50),  # two groups at once
+    ("dot_neon", r"product_\w+", 20),
+    ("dot_(?:neon|dotprod)", r"\w+", 12),
+    ("narrow_(?:dotprod|i8mm|bf16mm)", r"pack_row\w*", 4),
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_panel", 150),
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),
@@ -35,14 +48,16 @@ BOUNDS = [
 ]
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$")
-JUMP = re.compile(r"^j\w+$|^loop\w*$")
-TARGET = re.compile(r"^([0-9a-f]+) <")
-VECTOR = re.compile(r"%(?:[xyz]mm|tmm)\d+")
+# of x86 and of arm64
+JUMP = re.compile(r"^j\w+$|^loop\w*$|^b$|^b\.\w+$|^[ct]bn?z$")
+TARGET = re.compile(r"\b(?:0x)?([0-9a-f]+) <")
+VECTOR = re.compile(r"%(?:[xyz]mm|tmm)\d+|\b[dqv]\d+\b")
 
 
 def functions(objdump, path):
     """name -> [(address, mnemonic, operands)]"""
-    text = subprocess.run([objdump, "-d", "--no-show-raw-insn", path], check=True, capture_output=True, text=True).stdout
+    more = ["--mattr=+dotprod,+i8mm,+bf16"] if "llvm" in objdump else []
+    text = subprocess.run([objdump, "-d", "--no-show-raw-insn", *more, path], check=True, capture_output=True, text=True).stdout
     out, current = {}, None
     for line in text.split("\n"):
         head = FUNCTION.match(line)
@@ -51,7 +66,7 @@ def functions(objdump, path):
             continue
         found = LINE.match(line)
         if found and current is not None:
-            current.append((int(found[1], 16), found[2], found[3].split("#")[0]))
+            current.append((int(found[1], 16), found[2], found[3] if more else found[3].split("#")[0]))
     return out
 
 
@@ -60,7 +75,7 @@ def innermost_loops(code):
     longest = {}
     first = code[0][0] if code else 0
     for address, name, operands in code:
-        target = TARGET.match(operands) if JUMP.match(name) else None
+        target = TARGET.search(operands) if JUMP.match(name) else None
         if target and first <= int(target[1], 16) <= address:
             head = int(target[1], 16)
             longest[head] = max(address, longest.get(head, address))
@@ -72,7 +87,7 @@ def spills(code):
     """Most stack moves of vectors in one innermost loop, and the number of such loops with vector instructions."""
     frame = {"mov": re.compile(r"%rsp,%rbp$"), "lea": re.compile(r".*\(%rsp\),%rbp$")}
     framed = any(name[:3] in frame and frame[name[:3]].match(ops.strip()) for _, name, ops in code)
-    stack = re.compile(r"\(%r(?:sp|bp)\b" if framed else r"\(%rsp\b")
+    stack = re.compile(r"\(%r(?:sp|bp)\b" if framed else r"\(%rsp\b|\[sp\b")
     worst = loops = 0
     for a, b in innermost_loops(code):
         inside = [(name, ops) for address, name, ops in code if a <= address <= b]
@@ -104,6 +119,18 @@ def compile_with(compiler, build, names, folder):
         result = subprocess.run(words, cwd=entry["directory"], capture_output=True, text=True)
         if result.returncode:
             print(f"spills: {compiler} does not compile {name}: {result.stderr.splitlines()[0] if result.stderr else ''}")
+
+
+def compile_arm(root, folder):
+    """The files for arm64 with zig, as a build on arm64 makes them."""
+    compiler, levels = cross.zig(), cross.level_flags()
+    flags = ["-std=gnu17", "-O3", *(f for f in cross.FLAGS if not f.startswith(("-std", "-O")))]
+    for name in sorted(n for n in os.listdir(os.path.join(root, ARM)) if ARM_FILES.match(n)) if compiler else []:
+        path = os.path.join(root, ARM, name)
+        subprocess.run([*compiler, "cc", "-target", "aarch64-linux-musl", *flags, *cross.cpu_flags(path, levels), "-I",
+                        os.path.join(root, "include"), "-I", os.path.join(root, "src"), "-c", path, "-o",
+                        os.path.join(folder, name + ".o")], check=True)
+    return sorted(os.listdir(folder))
 
 
 def check(objdump, folder, names, title):
@@ -143,6 +170,11 @@ def main():
         with tempfile.TemporaryDirectory() as second:
             compile_with(other, build, names, second)
             problems += check(objdump, second, objects(second), os.path.basename(other))[1]
+    llvm = shutil.which("llvm-objdump")
+    if llvm:
+        with tempfile.TemporaryDirectory() as third:
+            names = compile_arm(sys.argv[1], third)
+            problems += check(llvm, third, names, "arm64")[1] if names else 0
     sys.exit(1 if problems or not loops else 0)
 
 

@@ -2,7 +2,7 @@
  * Left rows lie ready in the product's own type, where Sotto's products begin with f32 and convert them; right ones are
  * ordered as oneDNN likes best; results are f32 with a bias, 8-bit ones scaled by column.
  *
- *   bench_onednn [--isa avx2|avx512_core|avx512_core_bf16|avx512_core_amx] [--sizes tiny,base,...]
+ *   bench_onednn [--isa avx2|avx2_vnni|avx512_core|avx512_core_vnni|avx512_core_bf16|avx512_core_amx] [--sizes tiny,base,...]
  *
  * An object a line, as bench_kernels --json. Medians of five. */
 #include <stdio.h>
@@ -32,7 +32,9 @@ static const struct {
     const char *name;
     dnnl_cpu_isa_t isa;
 } isas[] = {{"avx2", dnnl_cpu_isa_avx2},
+            {"avx2_vnni", dnnl_cpu_isa_avx2_vnni},
             {"avx512_core", dnnl_cpu_isa_avx512_core},
+            {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
             {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
             {"avx512_core_amx", dnnl_cpu_isa_avx512_core_amx}};
 
@@ -83,7 +85,8 @@ static double measure(dnnl_engine_t engine, dnnl_stream_t stream, int t, int64_t
     double seconds = 0;
     if (dnnl_primitive_create(&j.primitive, desc) == dnnl_success) {
         static const int roles[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
-        static const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md, dnnl_query_dst_md};
+        static const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md,
+                                               dnnl_query_dst_md};
         for (int i = 0; i < 4; i++) {
             const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, queries[i], i == 2);
             dnnl_memory_create(&j.memory[i], md, engine, DNNL_MEMORY_ALLOCATE);
@@ -111,7 +114,9 @@ static bool wanted(const char *list, const char *name)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_onednn [--isa avx2|avx512_core|avx512_core_bf16|avx512_core_amx] [--sizes tiny,base,...]\n");
+    fprintf(stderr,
+            "usage: bench_onednn [--isa avx2|avx2_vnni|avx512_core|avx512_core_vnni|avx512_core_bf16|avx512_core_amx] "
+            "[--sizes tiny,base,...]\n");
     return 2;
 }
 
@@ -149,8 +154,9 @@ int main(int argc, char **argv)
                 const int64_t n = shapes[i][0], k = shapes[i][1];
                 const double seconds = measure(engine, stream, t, N_POS, n, k);
                 if (seconds > 0)
-                    printf("{\"size\": \"%s\", \"type\": \"%s\", \"shape\": \"%dx%dx%d\", \"rate\": %.3f}\n", sizes[s].name,
-                           types[t].name, N_POS, (int)n, (int)k, (double)N_POS * (double)n * (double)k / seconds * 1e-9);
+                    printf("{\"size\": \"%s\", \"type\": \"%s\", \"shape\": \"%dx%dx%d\", \"rate\": %.3f}\n",
+                           sizes[s].name, types[t].name, N_POS, (int)n, (int)k,
+                           (double)N_POS * (double)n * (double)k / seconds * 1e-9);
             }
     }
     dnnl_stream_destroy(stream);

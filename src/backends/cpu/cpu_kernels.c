@@ -69,14 +69,17 @@ void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level)
 {
     memset(k, 0, sizeof *k);
     for (int i = 0; i <= (int)level; i++) {
-        if (levels[i].compiled && levels[i].fill_product != NULL)
-            levels[i].fill_product(k);
-        if (levels[i].compiled && levels[i].fill_rows != NULL)
-            levels[i].fill_rows(k);
-        if (levels[i].compiled && levels[i].fill_narrow != NULL)
-            levels[i].fill_narrow(k);
-        if (levels[i].compiled && levels[i].fill_dot != NULL)
-            levels[i].fill_dot(k);
+        const level_row *row = &levels[i]; /* one may lie beside the others: AVX-VNNI is no part of AVX-512 */
+        if (!row->compiled || (levels[level].needs & row->needs) != row->needs)
+            continue;
+        if (row->fill_product != NULL)
+            row->fill_product(k);
+        if (row->fill_rows != NULL)
+            row->fill_rows(k);
+        if (row->fill_narrow != NULL)
+            row->fill_narrow(k);
+        if (row->fill_dot != NULL)
+            row->fill_dot(k);
     }
     k->level = level;
 }

@@ -13,7 +13,8 @@
 
 enum { N_PROMPT = 9, N_STEPS = 2 };
 
-static const double f32_bound = 1e-3, f16_bound = 2e-2, q8_bound = 1e-2; /* of the largest logit of the CPU */
+/* Of the largest logit of the CPU. Where rounding flips one byte of a left side, int8 differs by a step of it. */
+static const double f32_bound = 1e-3, f16_bound = 2e-2, q8_bound = 1e-2, int8_bound = 2e-2;
 
 static bool is_there(const char *id)
 {
@@ -66,13 +67,17 @@ static void check_with(const char *name, sotto_dtype cache_k, sotto_dtype cache_
     static float want[2 * LLAMA_VOCAB], got[2 * LLAMA_VOCAB];
     static char known[32];
     static sotto_dtype known_k, known_v;
-    if (strcmp(known, name) != 0 || known_k != cache_k || known_v != cache_v) {
-        sotto_llama_model *m = llama_open(name, NULL);
+    static bool known_bytes;
+    const bool bytes = strcmp(o->compute, "int8") == 0; /* the CPU, too, is asked for */
+    if (strcmp(known, name) != 0 || known_k != cache_k || known_v != cache_v || known_bytes != bytes) {
+        const sotto_llama_model_options cpu = llama_options("cpu", 0, bytes ? "int8" : "f32");
+        sotto_llama_model *m = llama_open(name, &cpu);
         think(m, cache_k, cache_v, want);
         sotto_llama_model_free(m);
         snprintf(known, sizeof known, "%s", name);
         known_k = cache_k;
         known_v = cache_v;
+        known_bytes = bytes;
     }
     sotto_llama_model *m = llama_open(name, o);
     think(m, cache_k, cache_v, got);
@@ -149,6 +154,25 @@ static void k_types(void **state)
         printf("%-12s %llu bytes of weights, on the CPU %llu\n", name, (unsigned long long)there,
                (unsigned long long)here);
         assert_true(there <= here + here / 8);
+        remove(llama_path(name));
+    }
+}
+
+/* Left sides as bytes on both: with subgroups of 32 and of 8 lanes, wholly and half. */
+static void in_bytes(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"q4_0", "q4_1", "q5_1", "q8_0", "q4_k_m"}, *const devices[] = {"sim:0",
+                                                                                                       "sim:1"};
+    need("sim:1");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "bytes-%s", types[i]);
+        make_in("llama-tied", types[i], name);
+        for (int run = 0; run < 4; run++) {
+            const sotto_llama_model_options o = llama_options(devices[run % 2], run / 2, "int8");
+            check(name, &o, int8_bound);
+        }
         remove(llama_path(name));
     }
 }
@@ -247,6 +271,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_every_border_between_layers),
         cmocka_unit_test(k_types),
+        cmocka_unit_test(in_bytes),
         cmocka_unit_test(by_rows),
         cmocka_unit_test(caches_elsewhere),
         cmocka_unit_test(caches_of_bytes),

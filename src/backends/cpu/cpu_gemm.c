@@ -64,7 +64,7 @@ static int padded_rows(const route *t, int rows)
 
 /* Panels that are multiplied together in f32: packed rows longer than LONG_ROW do not stay in the cache, but a part of each does,
  * and that meets so many panels. */
-enum { LONG_ROW = 2048, GROUP = 8 };
+enum { LONG_ROW = 1024, GROUP = 8 };
 
 static int group_of(int64_t k)
 {

@@ -29,7 +29,9 @@ typedef enum sotto_activation {
 typedef enum sotto_compute {
     SOTTO_COMPUTE_F32 = 0,  /* weights of any type are expanded exactly, activations stay f32 */
     SOTTO_COMPUTE_BF16 = 1, /* with bf16 weights, and in attention, a backend may round the operands to bf16 */
-    SOTTO_COMPUTE_FINE = 2, /* the same, but the left side of weights of SOTTO_I8 is brought to 16 bits */
+    /* The same, but the left side of weights of SOTTO_I8 is brought to 16 bits, and so a backend may bring that of weights of block
+     * types, in twice 8 for each 32 elements. */
+    SOTTO_COMPUTE_FINE = 2,
     SOTTO_COMPUTE_F16 = 3, /* a backend with matrix units for it may round the operands, and keep intermediates, in f16 */
     /* Weights of block types (q4_0 .. q8_0, q2_k .. q6_k, iq4_nl) are multiplied as integers, as the file holds them: the
      * left side is brought to 8 bits with an f32 scale for each 32 elements; the sum over a block of weights is an exact

@@ -9,6 +9,9 @@
 /* Blocks of k that are expanded at once: 512 k of 32 columns are 64 KiB. */
 enum { EXPAND_BLOCKS = 16, TILE = 2 * 16, CHUNK = 64 };
 
+/* Up to so many rows meet blocks as two bytes each; their accumulators fit then. */
+enum { FINE_ROWS = ST_CPU_ROW_BLOCK / 2 };
+
 /* How a product is computed. */
 typedef struct route {
     const st_cpu_narrow *narrow; /* NULL: f32, or */
@@ -34,14 +37,18 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
                        .chunks = blocks,
                        .chunk = CHUNK,
                        .digits = digits};
-    if (right->int8 && k->dot.direct[right->type][1] != NULL)
+    const bool fine_dot = right->fine && n_total <= FINE_ROWS;
+    if ((right->int8 || fine_dot) && k->dot.direct[right->type][1] != NULL) {
+        const int parts = fine_dot ? 2 : 1;
+        const bool direct = n_total * parts <= ST_CPU_DOT_DIRECT;
         return (route){.dot = &k->dot,
-                       .tile = n_total <= ST_CPU_DOT_DIRECT ? k->dot.few : k->dot.mr,
+                       .tile = (direct ? k->dot.few : k->dot.mr) / parts,
                        .unit = 1,
                        .chunks = right->k / ST_CPU_BLOCK,
                        .chunk = sizeof(st_cpu_left8),
-                       .few = n_total <= ST_CPU_DOT_DIRECT,
-                       .digits = 1};
+                       .few = direct,
+                       .digits = parts};
+    }
     const bool skinny = few && k->skinny[right->type][1] != NULL;
     return (route){.tile = skinny ? k->skinny_rows : k->mr,
                    .unit = 1,
@@ -122,6 +129,24 @@ static const float *left_row(const st_cpu_left *left, int64_t r, int64_t k_size,
     return unclipped;
 }
 
+/* What the bytes of a packed row, `rows` rows apart, leave of x: a row of its own, with scales that are 254 times as small. */
+static void leave_rest(const float *x, int64_t k, const uint8_t *packed, int rows, float *rest)
+{
+    const float magic = 12582912.0f; /* 1.5 * 2^23: what is added to it is rounded to a whole number */
+    for (int64_t c = 0; c < k / ST_CPU_BLOCK; c++, x += ST_CPU_BLOCK, rest += ST_CPU_BLOCK) {
+        st_cpu_left8 l;
+        memcpy(&l, packed + (size_t)(c * rows) * sizeof l, sizeof l);
+        float most = 0;
+        for (int i = 0; i < ST_CPU_BLOCK; i++) {
+            const float size = x[i] < 0 ? -x[i] : x[i];
+            most = size > most ? size : most;
+        }
+        const float inverse = most < 1e-30f ? 0.0f : 127.0f / most;
+        for (int i = 0; i < ST_CPU_BLOCK; i++)
+            rest[i] = x[i] - l.scale * (x[i] * inverse + magic - magic);
+    }
+}
+
 void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st_cpu_right *right, int64_t n_total,
                       int64_t row, int n_rows, float *scratch)
 {
@@ -140,9 +165,13 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
             if (r >= rows)
                 continue; /* second bytes */
             const float *x = left_row(left, row + first + r, right->k, a.unclipped);
-            if (t.dot != NULL)
-                t.dot->pack_row(right->type, x, right->k, dst, rows);
-            else if (t.narrow != NULL)
+            if (t.dot != NULL) {
+                t.dot->pack_row(right->type, x, right->k, dst, padded);
+                if (t.digits == 1)
+                    continue;
+                leave_rest(x, right->k, dst, padded, a.unclipped);
+                t.dot->pack_row(right->type, a.unclipped, right->k, dst + (size_t)rows * t.chunk, padded);
+            } else if (t.narrow != NULL)
                 t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + rows * CHUNK : NULL, padded,
                                    &a.scale[first + r]);
             else
@@ -189,7 +218,8 @@ static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const
                        (int)(n_block - b < step ? n_block - b : step), s->acc + (ptrdiff_t)p * ACC_FLOATS);
 }
 
-static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
+/* n_rows: packed ones, in tiles of `most`. */
+static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows, int most,
                       const areas *s)
 {
     const st_cpu_dot *d = &k->dot;
@@ -201,12 +231,20 @@ static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const 
     for (int64_t b = 0; b < n_block; b += step) {
         const int blocks = (int)(n_block - b < step ? n_block - b : step);
         d->expand[right->type](panel + st_cpu_block_bytes(right->type) * (size_t)b, blocks, expanded);
-        for (int r = 0; r < n_rows; r += d->mr) {
-            const int rows = n_rows - r < d->mr ? n_rows - r : d->mr;
+        for (int r = 0; r < n_rows; r += most) {
+            const int rows = n_rows - r < most ? n_rows - r : most;
             const uint8_t *tile = s->packed + sizeof(st_cpu_left8) * (size_t)(n_block * parts * r + b * parts * rows);
             d->product[right->type][rows](tile, expanded, blocks * (int)parts, s->acc + (size_t)r * TILE, b == 0);
         }
     }
+}
+
+/* Of a tile [2][2 * rows][16]: the sums of the second bytes to those of the first. */
+static void add_second(float *acc, int rows)
+{
+    for (int half = 0; half < 2; half++)
+        for (int i = 0; i < rows * 16; i++)
+            acc[half * rows * TILE + i] += acc[half * rows * TILE + rows * 16 + i];
 }
 
 void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, const st_cpu_epilogue *e, int64_t n_total,
@@ -239,13 +277,13 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
         float *sums = s.acc + (t.dot != NULL ? 0 : (p - panel) % group * ACC_FLOATS);
         const int cols = (int)(right->n - col < ST_CPU_PANEL ? right->n - col : ST_CPU_PANEL);
         if (t.dot != NULL && !t.few)
-            panel_dot(k, right, w, n_rows, &s);
+            panel_dot(k, right, w, n_rows * t.digits, t.tile * t.digits, &s);
         else if (t.narrow == NULL && !t.few && (p - panel) % group == 0)
             panel_many(k, right, w, (int)(panel + n_panels - p < group ? panel + n_panels - p : group), n_rows, &s);
         for (int r = 0; r < n_rows; r += t.tile) {
             const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, rows);
             const uint8_t *a = s.packed + row_bytes * (size_t)r;
-            float *acc = t.narrow != NULL ? s.acc : sums + (size_t)r * TILE;
+            float *acc = t.narrow != NULL ? s.acc : sums + (size_t)(r * t.digits) * TILE;
             if (right->type == ST_CPU_W_I8) {
                 t.narrow->product[rows * t.digits](a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
                 k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, t.digits > 1, row + r, col, cols,
@@ -255,9 +293,11 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
             if (t.narrow != NULL)
                 t.narrow->product[rows](a, w, (int)t.chunks, acc);
             else if (t.few && t.dot != NULL)
-                t.dot->direct[right->type][rows](a, w, (int)st_cpu_blocks(right->type, right->k), acc);
+                t.dot->direct[right->type][padded](a, w, (int)st_cpu_blocks(right->type, right->k), acc);
             else if (t.few)
                 k->skinny[right->type][rows]((const float *)(const void *)a, w, (int)(t.chunks / 2), acc);
+            if (t.dot != NULL && t.digits > 1)
+                add_second(acc, rows);
             k->finish(e, acc, padded, rows, row + r, col, cols);
         }
     }

@@ -23,7 +23,7 @@ typedef struct st_cpu_right {
     int64_t n, k;
     const uint8_t *packed;
     bool bf16; /* with bf16 weights: the left side is rounded to bf16, and bf16 instructions may be used */
-    bool fine; /* with i8 weights: the left side has 16 bits, not 8 */
+    bool fine; /* with i8 weights: the left side has 16 bits, not 8; with few rows also that of block types, as two bytes */
     bool int8; /* with weights of block types: products of integers */
 } st_cpu_right;
 

@@ -9,6 +9,8 @@
 typedef struct builder {
     sotto_graph *g;
     int64_t d, n_head;
+    sotto_compute compute; /* of all but products with weights of block types */
+    sotto_compute blocks;  /* of these */
 } builder;
 
 static sotto_tensor *use(const builder *b, sotto_tensor *stored)
@@ -24,7 +26,11 @@ static sotto_tensor *norm(const builder *b, sotto_tensor *x, sotto_tensor *w, so
 static sotto_tensor *linear(const builder *b, sotto_tensor *x, sotto_tensor *w, sotto_tensor *bias,
                             sotto_activation act, sotto_tensor *residual)
 {
-    return sotto_linear(b->g, x, use(b, w), use(b, bias), act, residual);
+    const bool blocks = sotto_dtype_block(sotto_tensor_dtype(w)) > 1;
+    sotto_graph_set_compute(b->g, blocks ? b->blocks : b->compute);
+    sotto_tensor *y = sotto_linear(b->g, x, use(b, w), bias ? use(b, bias) : NULL, act, residual);
+    sotto_graph_set_compute(b->g, b->compute);
+    return y;
 }
 
 /* columns [part * D, (part + 1) * D) of x [n, parts * D] */
@@ -56,7 +62,9 @@ static sotto_tensor *mlp(const builder *b, sotto_tensor *x, const st_mlp_weights
 {
     sotto_tensor *h = norm(b, x, w->ln_w, w->ln_b);
     h = linear(b, h, w->up_w, w->up_b, SOTTO_ACT_GELU, NULL); /* [n, 4 D] */
-    return linear(b, h, w->down_w, w->down_b, SOTTO_ACT_NONE, x);
+    /* behind the GELU numbers are of the most different sizes: 8 bits of them would cost half of what the first logits are off by */
+    const builder fine = {b->g, b->d, b->n_head, b->compute, b->compute};
+    return linear(&fine, h, w->down_w, w->down_b, SOTTO_ACT_NONE, x);
 }
 
 static sotto_tensor *encoder_layer(const builder *b, sotto_tensor *x, const st_layer_weights *w)
@@ -77,7 +85,7 @@ static sotto_compute encoder_compute(const sotto_whisper_model *m)
                                      : SOTTO_COMPUTE_BF16;
 }
 
-static sotto_tensor *encoder(const builder *b, const sotto_whisper_model *m, sotto_tensor *mel, int n_ctx)
+static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, sotto_tensor *mel, int n_ctx)
 {
     sotto_tensor *x = sotto_conv_1d(b->g, mel, use(b, m->conv1_w), use(b, m->conv1_b), 3, 1, 1, SOTTO_ACT_GELU, NULL);
     sotto_tensor *pos = sotto_view_slice(b->g, use(b, m->audio_pos), 1, 0, n_ctx);
@@ -85,7 +93,8 @@ static sotto_tensor *encoder(const builder *b, const sotto_whisper_model *m, sot
     for (int i = 0; i < m->h.n_audio_layer; i++) {
         /* in bf16 the first block, whose errors grow the most, is computed in f32 (docs/quality.md) */
         const bool exact = m->compute == SOTTO_BF16 && i == 0;
-        sotto_graph_set_compute(b->g, exact ? SOTTO_COMPUTE_F32 : encoder_compute(m));
+        b->compute = b->blocks = exact ? SOTTO_COMPUTE_F32 : encoder_compute(m);
+        sotto_graph_set_compute(b->g, b->compute);
         x = encoder_layer(b, x, &m->encoder[i]);
     }
     return norm(b, x, m->encoder_ln_w, m->encoder_ln_b);
@@ -97,7 +106,7 @@ sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *cach
     ST_TRY(sotto_graph_create(own_encoder ? "encode" : "cross", &out->graph, err));
     sotto_graph *g = out->graph;
     sotto_graph_set_compute(g, encoder_compute(m));
-    const builder b = {g, m->h.n_audio_state, m->h.n_audio_head};
+    builder b = {g, m->h.n_audio_state, m->h.n_audio_head, encoder_compute(m), encoder_compute(m)};
     sotto_tensor *x;
     if (own_encoder) {
         const int64_t dim[2] = {m->h.n_mels, 2 * (int64_t)n_ctx};
@@ -153,9 +162,11 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
 {
     ST_TRY(sotto_graph_create("decode", &out->graph, err));
     sotto_graph *g = out->graph;
-    /* few rows: 16 bits cost next to nothing, and the logits of base come out within 0.5 of f32 with them */
-    sotto_graph_set_compute(g, encoder_compute(m) == SOTTO_COMPUTE_BF16 ? SOTTO_COMPUTE_FINE : encoder_compute(m));
-    const builder b = {g, m->h.n_text_state, m->h.n_text_head};
+    /* few rows: 16 bits cost next to nothing, and the logits of base come out within 0.5 of f32 with them; so they do with 8
+     * for each 32 numbers, where weights are blocks */
+    const sotto_compute fine = encoder_compute(m) == SOTTO_COMPUTE_BF16 ? SOTTO_COMPUTE_FINE : encoder_compute(m);
+    const builder b = {g, m->h.n_text_state, m->h.n_text_head, fine, m->compute == SOTTO_I8 ? SOTTO_COMPUTE_INT8 : fine};
+    sotto_graph_set_compute(g, fine);
     out->token = row_input(g, "token", n_rows);
     out->position = row_input(g, "position", n_rows);
     out->cell = row_input(g, "cell", n_rows);
@@ -175,7 +186,7 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
         x = sotto_get_rows(g, x, out->want);
     }
     x = norm(&b, x, m->decoder_ln_w, m->decoder_ln_b);
-    out->logits = sotto_linear(g, x, use(&b, m->embedding), NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
+    out->logits = linear(&b, x, m->embedding, NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
     sotto_graph_output(g, out->logits, "logits");
     return sotto_graph_finish(g, err);
 }

@@ -167,8 +167,11 @@ static sotto_dtype resident_dtype(const void *user, const st_weight *w, sotto_dt
     }
     if (w->kind == ST_WEIGHT_CONV)
         return compute != SOTTO_F32 ? SOTTO_BF16 : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
-    if (file == SOTTO_IQ4_NL || sotto_dtype_block(file) > 32) /* not every device computes with these blocks */
+    if (file == SOTTO_IQ4_NL || sotto_dtype_block(file) > 32) { /* not every device computes with these blocks */
+        if (compute != SOTTO_F32 && !meets_many_rows(w) && sotto_backend_multiplies(m->backend, w->device, file))
+            return file;
         file = SOTTO_F16;
+    }
     const bool small_blocks = sotto_dtype_block(file) == 32 && file != SOTTO_Q8_0;
     if (compute != SOTTO_F32 && (meets_many_rows(w) || !small_blocks))
         return compute == SOTTO_BF16 && file == SOTTO_Q8_0 && !meets_many_rows(w) ? file : compute;

@@ -154,8 +154,28 @@ static void without_quants(const type_case *t, const uint8_t *row, int64_t k, ui
     assert_true(sotto_row_to_f32(t->dtype, copy, out, k));
 }
 
-static void check_case(const st_cpu_kernels *k, const type_case *t, const product_case *c, bool int8)
+/* The left side as it meets the weights. */
+typedef enum left_side { WHOLE, BYTES, TWO_BYTES, N_SIDES } left_side;
+
+/* What 32 elements stand for in so many bytes each. */
+static void stand_for(const float *x, int n_bytes, double *out)
 {
+    float rest[32];
+    memcpy(rest, x, sizeof rest);
+    memset(out, 0, 32 * sizeof *out);
+    for (int b = 0; b < n_bytes; b++) {
+        int q[32];
+        const float scale = to_integers(rest, q);
+        for (int l = 0; l < 32; l++) {
+            out[l] += (double)scale * q[l];
+            rest[l] = rest[l] - scale * (float)q[l];
+        }
+    }
+}
+
+static void check_case(const st_cpu_kernels *k, const type_case *t, const product_case *c, left_side side)
+{
+    const bool two = side == TWO_BYTES, int8 = side == BYTES || (two && c->m <= ST_CPU_ROW_BLOCK / 2);
     const int64_t kk = c->blocks * sotto_dtype_block(t->dtype);
     const uint8_t *rows = random_rows(t, c->n, kk), *packed = packed_rows(t, rows, c->n, kk);
     float *x = guard_alloc((size_t)(c->m * kk) * 4), *y = guard_floats((size_t)(c->m * c->n));
@@ -163,15 +183,14 @@ static void check_case(const st_cpu_kernels *k, const type_case *t, const produc
         fill_row(x + i * kk, kk, i + (c->m == 1 ? c->n : 0));
     const float *bias = guard_floats((size_t)c->n), *residual = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-    const st_cpu_right right = {t->type, c->n, kk, packed, true, false, int8};
+    const st_cpu_right right = {t->type, c->n, kk, packed, true, two, side == BYTES};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, residual, (ptrdiff_t)c->n, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     double *xs = malloc((size_t)(c->m * kk) * sizeof *xs);
     for (int64_t i = 0; i < c->m * kk; i += 32) {
-        int q[32];
-        const float scale = to_integers(x + i, q);
-        for (int l = 0; l < 32; l++)
-            xs[i + l] = int8 ? (double)scale * q[l] : (double)x[i + l];
+        stand_for(x + i, two ? 2 : 1, xs + i);
+        for (int l = 0; l < 32 && !int8; l++)
+            xs[i + l] = (double)x[i + l];
     }
     float *w = malloc((size_t)kk * 4), *least = malloc((size_t)kk * 4);
     uint8_t *copy = malloc(row_bytes(t, kk));
@@ -189,8 +208,11 @@ static void check_case(const st_cpu_kernels *k, const type_case *t, const produc
             const double bound = (int8 ? (double)kk / 16 + 12 : (double)kk + 8) * EPS * size + 1e-35;
             if (!(fabs(got - sum) <= bound))
                 fail_msg("%s %s%s %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g within %.3g",
-                         st_cpu_level_name(k->level), sotto_dtype_name(t->dtype), int8 ? " int8" : "", (long long)c->m,
-                         (long long)c->n, (long long)kk, (long long)i, (long long)j, got, sum, bound);
+                         st_cpu_level_name(k->level), sotto_dtype_name(t->dtype),
+                         !int8 ? ""
+                         : two ? " two bytes"
+                               : " int8",
+                         (long long)c->m, (long long)c->n, (long long)kk, (long long)i, (long long)j, got, sum, bound);
         }
     }
     free(xs);
@@ -204,8 +226,8 @@ static void check_products(const st_cpu_kernels *k)
 {
     for (size_t t = 0; t < N_TYPES; t++) {
         for (size_t c = 0; c < N_CASES; c++) {
-            check_case(k, &types[t], &cases[c], true);
-            check_case(k, &types[t], &cases[c], false);
+            for (int side = WHOLE; side < N_SIDES; side++)
+                check_case(k, &types[t], &cases[c], (left_side)side);
         }
     }
 }

@@ -387,7 +387,7 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
     if (lf->slicer.n_slices > 0)
         lf->settled = true;
     const int64_t step = advance(lf, &result, size);
-    if (lf->slicer.n_slices > 0) {
+    if (lf->slicer.n_slices > 0 && step < lf->slicer.advance) {
         st_slice *tail = &lf->slicer.slices[lf->slicer.n_slices - 1];
         tail->stop = fmin(tail->stop, fmax(tail->start, (double)(lf->seek + step) / FRAMES_PER_SECOND));
     }

@@ -186,7 +186,8 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
         x = sotto_get_rows(g, x, out->want);
     }
     x = norm(&b, x, m->decoder_ln_w, m->decoder_ln_b);
-    out->logits = linear(&b, x, m->embedding, NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
+    const builder whole = {g, b.d, b.n_head, fine, fine}; /* 8 bits here cost base in q4_0 three words of 355 */
+    out->logits = linear(&whole, x, m->embedding, NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
     sotto_graph_output(g, out->logits, "logits");
     return sotto_graph_finish(g, err);
 }

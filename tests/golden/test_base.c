@@ -241,6 +241,7 @@ static void transcriptions(int beam_size, const char *key)
             sotto_whisper_options o;
             sotto_whisper_options_default(&o);
             o.beam_size = beam_size;
+            o.recover_missed = false; /* windows begin where the original's do */
             o.language = json_string_value(golden_at(g.json, "language"));
             sotto_error err;
             if (sotto_whisper_transcribe(s, r.pcm, r.n, &o, &err))
@@ -311,6 +312,7 @@ static int words_off(int which, const char *caches, int beam_size, const char *k
             sotto_whisper_options o;
             sotto_whisper_options_default(&o);
             o.beam_size = beam_size;
+            o.recover_missed = false; /* windows begin where the original's do */
             o.language = json_string_value(golden_at(g.json, "language"));
             sotto_error err;
             if (sotto_whisper_transcribe(s, r.pcm, r.n, &o, &err))

@@ -5,25 +5,27 @@
 #   bench/gpu.sh --pack         on a machine with compilers and libraries, without a GPU: puts the programs and the shared
 #                               libraries that they need into .gpu/programs.tar.gz, so that the machine with the GPU needs
 #                               neither
-#   --only LIST                 some of tests,memcheck,racecheck,products,models (comma-separated)
+#   --only LIST                 some of tests,memcheck,racecheck,products,blocks,models (comma-separated)
+#   --small                     products and blocks in small, to see on a stand-in for the driver that the script runs
 # Needs nothing but the driver for the tests; python3 with torch for cuBLAS, with numpy for the seeded models. What is not
 # there is said in the table.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-out= pack= only=tests,memcheck,racecheck,products,models
+out= pack= small= only=tests,memcheck,racecheck,products,blocks,models
 while [ $# -gt 0 ]; do
     case $1 in
     --pack) pack=1 ;;
     --out) shift && out=$1 ;;
     --only) shift && only=$1 ;;
+    --small) small=--small ;;
     *)
-        echo "usage: bench/gpu.sh [--pack | --out FILE] [--only LIST]" >&2
+        echo "usage: bench/gpu.sh [--pack | --out FILE] [--only LIST] [--small]" >&2
         exit 2
         ;;
     esac
     shift
 done
-programs="test_backends_cuda test_backends_conformance test_backends_networks bench_gpu_products sotto"
+programs="test_backends_cuda test_backends_conformance test_backends_networks test_backends_int8_products bench_gpu_products sotto"
 build=${BUILD_DIR:-build-gpu}
 
 make_programs() { # folder
@@ -98,6 +100,7 @@ if wanted tests; then
     check "the interface itself" $bin/test_backends_cuda
     LIMIT=150 check "conformance" $bin/test_backends_conformance
     check "networks" $bin/test_backends_networks
+    check "products in bytes" $bin/test_backends_int8_products
 fi
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
@@ -115,10 +118,19 @@ fi
 
 if wanted products && [ -x $bin/bench_gpu_products ]; then
     say "" "## Products of large-v3, f16" "" "| rows | columns | depth | ms | TFLOP/s | cuBLAS ms | share of cuBLAS |" "|---|---|---|---|---|---|---|"
-    $bin/bench_gpu_products --device cuda:0 >"$work/products" || bad=1
+    $bin/bench_gpu_products --device cuda:0 $small >"$work/products" || bad=1
     python3 bench/gpu_cublas.py <"$work/products" 2>"$work/log" >"$work/compared" ||
         awk '{ printf "| %s | %s | %s | %s | %.1f | | no torch |\n", $1, $2, $3, $4, 2e-9 * $1 * $2 * $3 / $4 }' "$work/products" >"$work/compared"
     tee -a "$table" <"$work/compared"
+fi
+
+if wanted blocks && [ -x $bin/bench_gpu_products ]; then
+    say "" "## Few rows by weights in blocks" "" "| weights | rows | columns | depth | ms, f16: whole rows | GB/s | ms, int8: rows as bytes | GB/s | times as fast |" "|---|---|---|---|---|---|---|---|---|"
+    $bin/bench_gpu_products --device cuda:0 --blocks $small >"$work/blocks" || bad=1
+    awk 'BEGIN { bits["q8_0"] = 8.5; bits["q4_0"] = 4.5; bits["q4_1"] = 5; bits["q5_1"] = 6; bits["q4_k"] = 4.625; bits["q6_k"] = 6.625 }
+        { bytes = $3 * $4 * bits[$1] / 8
+          printf "| %s | %s | %s | %s | %s | %.0f | %s | %.0f | %.2f |\n", $1, $2, $3, $4, $5, bytes / $5 / 1e6, $6, bytes / $6 / 1e6, $5 / $6 }' \
+        "$work/blocks" | tee -a "$table"
 fi
 
 if wanted models && [ -x $bin/sotto ]; then

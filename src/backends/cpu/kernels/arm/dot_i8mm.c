@@ -12,12 +12,16 @@
 #include <arm_neon.h>
 
 #define ST_LEVEL i8mm
+#define ST_DOT_ROWS 6
+#define ST_DOT_FEW 4
+#define ST_DOT_WIDE plain
+#define ST_DOT_ARRANGE arrange
 #include "../vec_generic.h"
 
 enum { ST_DOT_WIDE_ZERO = 128 };
 #include "../dot_left.h"
 
-enum { MR = 6, FEW = 4, PAIR = 2 * RECORD, PAIR_SCALE = 64, PAIR_FIX = 80, MAX_NV = 4 };
+enum { PAIR = 2 * RECORD, PAIR_SCALE = 64, PAIR_FIX = 80, MAX_NV = 4 };
 
 /* Vectors of two columns side by side. With one group, 6 rows are 12 sums of integers and 12 of numbers; with two, more is kept of
  * each column, and half as many columns spill less. */
@@ -83,7 +87,7 @@ INL vf finish_sums(bool min, vf sum, int32x4_t c, vf scale, vf offset, bool two,
 }
 
 /* Sums of the columns from `column` on into a tile [2][rows][16], and back. */
-INL void store_sums(int rows, int nv, float *acc, int column, vf sum[MR / 2][MAX_NV])
+INL void store_sums(int rows, int nv, float *acc, int column, vf sum[ST_DOT_ROWS / 2][MAX_NV])
 {
     UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < nv; v += 2)
     {
@@ -95,7 +99,7 @@ INL void store_sums(int rows, int nv, float *acc, int column, vf sum[MR / 2][MAX
     }
 }
 
-INL void load_sums(int rows, int nv, const float *acc, int column, vf sum[MR / 2][MAX_NV])
+INL void load_sums(int rows, int nv, const float *acc, int column, vf sum[ST_DOT_ROWS / 2][MAX_NV])
 {
     UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < nv; v += 2)
     {
@@ -118,13 +122,13 @@ INL void eight_at(st_cpu_wtype t, const uint8_t *part, int i, int c, uint8x16_t 
 }
 
 INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *block, const uint8_t *part, int column,
-                     vf sum[MR / 2][MAX_NV])
+                     vf sum[ST_DOT_ROWS / 2][MAX_NV])
 {
     const int groups = type_groups_of_part(t), nv = vectors(groups), pairs = (rows + 1) / 2;
     const bool min = type_has_min(t);
     UNROLL for (int g = 0; g < groups; g++)
     {
-        int32x4_t c[FEW / 2][MAX_NV];
+        int32x4_t c[ST_DOT_FEW / 2][MAX_NV];
         UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < nv; v++) c[p][v] =
             min ? vdupq_n_s32(0) : left_fix(2 * p + 1 < rows, a + PAIR * p, g);
         UNROLL for (int j = 0; j < 4 / groups; j++)
@@ -151,11 +155,11 @@ INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *
     }
 }
 
-INL void direct(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *blocks, int n_block, float *acc)
+INL void direct_pairs(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *blocks, int n_block, float *acc)
 {
     const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK, nv = vectors(type_groups_of_part(t));
     for (int column = 0; column < ST_CPU_PANEL; column += 2 * nv) {
-        vf sum[MR / 2][MAX_NV];
+        vf sum[ST_DOT_ROWS / 2][MAX_NV];
         UNROLL for (int p = 0; p < (rows + 1) / 2; p++) UNROLL for (int v = 0; v < nv; v++) sum[p][v] = v_zero();
         const uint8_t *x = a, *block = blocks;
         for (int b = 0; b < n_block; b++, block += st_cpu_block_bytes(t))
@@ -206,6 +210,14 @@ INL void direct_one(st_cpu_wtype t, const uint8_t *a, const uint8_t *blocks, int
     }
 }
 
+INL void direct(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *blocks, int n_block, float *acc)
+{
+    if (rows == 1)
+        direct_one(t, a, blocks, n_block, acc);
+    else
+        direct_pairs(t, rows, a, blocks, n_block, acc);
+}
+
 /* ---- many rows: the bytes are made once for all of them ---- */
 
 INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out)
@@ -239,12 +251,14 @@ INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out
     }
 }
 
-INL void dot_product(int groups, bool min, int rows, const uint8_t *a, const uint8_t *b, int n_part, float *acc,
-                     bool first)
+/* bits: of the widest type of the kind, which makes no difference here */
+INL void dot_product(int groups, bool min, int bits, int rows, const uint8_t *a, const uint8_t *b, int n_part,
+                     float *acc, bool first)
 {
+    (void)bits;
     const int head = 256 * groups * (min ? 2 : 1), nv = vectors(groups), pairs = (rows + 1) / 2;
     for (int column = 0; column < ST_CPU_PANEL; column += 2 * nv) {
-        vf sum[MR / 2][MAX_NV];
+        vf sum[ST_DOT_ROWS / 2][MAX_NV];
         if (first)
             UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < nv; v++) sum[p][v] = v_zero();
         else
@@ -253,7 +267,7 @@ INL void dot_product(int groups, bool min, int rows, const uint8_t *a, const uin
         for (int i = 0; i < n_part; i++, x += RECORD * rows, w += head + 1024) {
             UNROLL for (int g = 0; g < groups; g++)
             {
-                int32x4_t c[MR / 2][MAX_NV];
+                int32x4_t c[ST_DOT_ROWS / 2][MAX_NV];
                 UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int v = 0; v < nv; v++) c[p][v] =
                     min ? vdupq_n_s32(0) : left_fix(2 * p + 1 < rows, x + PAIR * p, g);
                 UNROLL for (int j = 4 / groups * g; j < 4 / groups * (g + 1); j++)
@@ -279,68 +293,4 @@ INL void dot_product(int groups, bool min, int rows, const uint8_t *a, const uin
     }
 }
 
-#define EACH_FEW(X, A) X(A, 2) X(A, 3) X(A, 4)
-#define EACH_ROW(X, A) X(A, 1) X(A, 2) X(A, 3) X(A, 4) X(A, 5) X(A, 6)
-/* type, the kind of its expanded blocks */
-#define EACH_TYPE(X) \
-    X(Q8_0, plain)   \
-    X(Q4_0, plain)   \
-    X(Q4_1, min)     \
-    X(Q5_0, plain)   \
-    X(Q5_1, min)     \
-    X(IQ4_NL, plain) \
-    X(Q2_K, min2)    \
-    X(Q3_K, plain2)  \
-    X(Q4_K, min)     \
-    X(Q5_K, min)     \
-    X(Q6_K, plain2)
-
-#define DIRECT(T, R)                                                                               \
-    static void direct_##T##_##R(const uint8_t *a, const uint8_t *blocks, int n_block, float *acc) \
-    {                                                                                              \
-        direct(ST_CPU_W_##T, R, a, blocks, n_block, acc);                                          \
-    }
-#define TYPE(T, KIND)                                                                            \
-    EACH_FEW(DIRECT, T)                                                                          \
-    static void direct_##T##_1(const uint8_t *a, const uint8_t *blocks, int n_block, float *acc) \
-    {                                                                                            \
-        direct_one(ST_CPU_W_##T, a, blocks, n_block, acc);                                       \
-    }                                                                                            \
-    static void spread_##T(const uint8_t *blocks, int n_block, uint8_t *out)                     \
-    {                                                                                            \
-        spread(ST_CPU_W_##T, blocks, n_block, out);                                              \
-    }
-EACH_TYPE(TYPE)
-
-#define PRODUCT(KIND, R)                                                                                     \
-    static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first) \
-    {                                                                                                        \
-        dot_product(KIND##_groups, KIND##_has_min, R, a, b, n_part, acc, first);                             \
-    }
-#define KIND(NAME, GROUPS, MIN)                                \
-    enum { NAME##_groups = (GROUPS), NAME##_has_min = (MIN) }; \
-    EACH_ROW(PRODUCT, NAME)
-KIND(plain, 1, 0)
-KIND(min, 1, 1)
-KIND(plain2, 2, 0)
-KIND(min2, 2, 1)
-
-void st_cpu_fill_dot_i8mm(st_cpu_kernels *k)
-{
-    st_cpu_dot *d = &k->dot;
-    *d = (st_cpu_dot){.mr = MR, .few = FEW, .pack_row = pack_row, .arrange = arrange};
-#define SET_DIRECT(T, R) d->direct[ST_CPU_W_##T][R] = direct_##T##_##R;
-#define SET_PRODUCT(KIND, R) product[R] = product_##KIND##_##R;
-#define SET_TYPE(T, KIND)                                                                                  \
-    SET_DIRECT(T, 1)                                                                                       \
-    EACH_FEW(SET_DIRECT, T)                                                                                \
-    d->expand[ST_CPU_W_##T] = spread_##T;                                                                  \
-    {                                                                                                      \
-        void (**product)(const uint8_t *, const uint8_t *, int, float *, bool) = d->product[ST_CPU_W_##T]; \
-        EACH_ROW(SET_PRODUCT, KIND)                                                                        \
-    }
-    EACH_TYPE(SET_TYPE)
-#undef SET_TYPE
-#undef SET_PRODUCT
-#undef SET_DIRECT
-}
+#include "../dot_table.h"

@@ -1,0 +1,81 @@
+/* dot_table.h: the functions of st_cpu_dot, one for each type and number of rows. The file that includes it defines
+ *   direct(type, rows, a, blocks, n_block, acc), spread(type, blocks, n_block, out), pack_row(),
+ *   dot_product(groups, min, bits, rows, a, b, n_part, acc, first)
+ *   ST_DOT_ROWS, ST_DOT_FEW   rows of a tile of expanded and of packed weights
+ *   ST_DOT_WIDE               the kind of wide weights: plain where dot_product knows no difference
+ *   ST_DOT_ARRANGE            st_cpu_dot.arrange, if any */
+#if !defined(ST_DOT_ARRANGE)
+#define ST_DOT_ARRANGE NULL
+#endif
+
+/* Each function costs the compiler as much as a small file: there are as few as do. */
+#define EACH_ROW_2(X, A) X(A, 1) X(A, 2)
+#define EACH_ROW_3(X, A) EACH_ROW_2(X, A) X(A, 3)
+#define EACH_ROW_4(X, A) EACH_ROW_3(X, A) X(A, 4)
+#define EACH_ROW_6(X, A) EACH_ROW_4(X, A) X(A, 5) X(A, 6)
+#define EACH_ROW(X, A) ST_CAT(EACH_ROW, ST_DOT_ROWS)(X, A)
+#define EACH_FEW(X, A) ST_CAT(EACH_ROW, ST_DOT_FEW)(X, A)
+
+/* type, the kind of its expanded blocks */
+#define EACH_TYPE(X)       \
+    X(Q8_0, ST_DOT_WIDE)   \
+    X(Q4_0, plain)         \
+    X(Q4_1, min)           \
+    X(Q5_0, plain)         \
+    X(Q5_1, min)           \
+    X(IQ4_NL, ST_DOT_WIDE) \
+    X(Q2_K, min2)          \
+    X(Q3_K, plain2)        \
+    X(Q4_K, min)           \
+    X(Q5_K, min)           \
+    X(Q6_K, plain2)
+
+#define DIRECT(T, R)                                                                               \
+    static void direct_##T##_##R(const uint8_t *a, const uint8_t *blocks, int n_block, float *acc) \
+    {                                                                                              \
+        direct(ST_CPU_W_##T, R, a, blocks, n_block, acc);                                          \
+    }
+#define TYPE(T, KIND)                                                        \
+    EACH_FEW(DIRECT, T)                                                      \
+    static void spread_##T(const uint8_t *blocks, int n_block, uint8_t *out) \
+    {                                                                        \
+        spread(ST_CPU_W_##T, blocks, n_block, out);                          \
+    }
+EACH_TYPE(TYPE)
+
+#define PRODUCT(KIND, R)                                                                                     \
+    static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first) \
+    {                                                                                                        \
+        dot_product(KIND##_groups, KIND##_has_min, KIND##_bits, R, a, b, n_part, acc, first);                \
+    }
+/* bits: of the widest type of the kind */
+#define KIND(NAME, GROUPS, MIN, BITS)                                                \
+    enum { NAME##_groups = (GROUPS), NAME##_has_min = (MIN), NAME##_bits = (BITS) }; \
+    EACH_ROW(PRODUCT, NAME)
+KIND(plain, 1, 0, 5)
+#if !defined(ST_DOT_WIDE)
+#define ST_DOT_WIDE wide
+KIND(wide, 1, 0, 8)
+#endif
+KIND(min, 1, 1, 5)
+KIND(plain2, 2, 0, 6)
+KIND(min2, 2, 1, 2)
+
+void LEVEL(st_cpu_fill_dot)(st_cpu_kernels *k)
+{
+    st_cpu_dot *d = &k->dot;
+    *d = (st_cpu_dot){.mr = ST_DOT_ROWS, .few = ST_DOT_FEW, .pack_row = pack_row, .arrange = ST_DOT_ARRANGE};
+#define SET_DIRECT(T, R) d->direct[ST_CPU_W_##T][R] = direct_##T##_##R;
+#define SET_PRODUCT(KIND, R) product[R] = product_##KIND##_##R;
+#define SET_TYPE(T, KIND)                                                                                  \
+    EACH_FEW(SET_DIRECT, T)                                                                                \
+    d->expand[ST_CPU_W_##T] = spread_##T;                                                                  \
+    {                                                                                                      \
+        void (**product)(const uint8_t *, const uint8_t *, int, float *, bool) = d->product[ST_CPU_W_##T]; \
+        EACH_ROW(SET_PRODUCT, KIND)                                                                        \
+    }
+    EACH_TYPE(SET_TYPE)
+#undef SET_TYPE
+#undef SET_PRODUCT
+#undef SET_DIRECT
+}

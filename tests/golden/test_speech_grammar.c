@@ -106,7 +106,8 @@ static void what_does_not(void **state)
                                         "root ::= \" \" [0-9]+ \" euros\""};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         hear(other[i], 5, text, sizeof text);
-        assert_non_null(strstr(warnings, "hardly matches the grammar"));
+        /* or the network, forced to write one thing after another, goes on with it until the window is full */
+        assert_true(strstr(warnings, "hardly matches the grammar") || strstr(warnings, "does not follow the grammar"));
     }
 }
 

@@ -27,7 +27,7 @@ def why_there_is_no_device(c):
     """What is missing is named: a library that was not found, or an option of the build."""
     known = c.run("devices").out
     told = {"cuda": r"libcuda\.so\.1 (was not found: it comes with NVIDIA's driver|has no cu|does not start|finds no device)",
-            "opencl": r"libOpenCL\.so\.1 (was not found: install the loader|finds no device)", "metal": r"no Metal on this system"}
+            "opencl": r"libOpenCL\.so\.1 (was not found: install the loader|finds no device)", "metal": r"there is no Metal on this system"}
     for name, why in told.items():
         if not re.search("^%s:0 " % name, known, re.M):
             built_out = r"not built in \(option of CMake: SOTTO_%s" % name.upper()

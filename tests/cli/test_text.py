@@ -40,7 +40,7 @@ ROWS = [
     {"args": ["generate", "-p", "a", "--grammar", "root ::= \"a\"", "--json-schema", "{}"], "exit": 2, "err": "exclude each other"},
     {"args": ["generate", "-p", "a", "--session", "-"], "exit": 2, "err": "not the name of a file"},
     {"args": ["generate", "-p", "a", "--json", "--echo"], "exit": 2, "err": "exclude each other"},
-    {"args": ["generate", "-p", "a", "-ctk", "q4_0"], "exit": 2, "err": "one of: f16 f32 bf16 q8_0"},
+    {"args": ["generate", "-p", "a", "-ctk", "q4_0"], "exit": 2, "err": "one of: auto f16 f32 bf16 q8_0"},
     {"args": ["generate", "-p", "a", "-ng", "-dev", "reference"], "exit": 2, "err": "exclude each other"},
     {"args": ["generate", "-p", "a", "-m", "no-such-model"], "exit": 1, "err": 'no model "no-such-model"'},
     {"args": ["generate", "-p", "a", "-m", "./no/such"], "exit": 1, "err": "no/such"},

@@ -202,6 +202,11 @@ static sotto_status open_in_pool(st_metal *m, int index, sotto_error *err)
     ST_METAL_IN_POOL(&m->gpu->objc, open_device(m, index, err));
 }
 
+static void metal_why_none(char *out, size_t size)
+{
+    snprintf(out, size, "there is no Metal on this system");
+}
+
 static sotto_status metal_open(int index, const sotto_logger *logger, void **device, sotto_error *err)
 {
     *device = NULL;
@@ -517,6 +522,7 @@ const st_gpu_api st_gpu_metal = {
     .device_caps = metal_device_caps,
     .open = metal_open,
     .close = metal_close,
+    .why_none = metal_why_none,
     .alloc = st_metal_alloc,
     .free = st_metal_free,
     .wrap = st_metal_wrap,

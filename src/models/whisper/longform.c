@@ -14,6 +14,7 @@ enum {
     WINDOW_FRAMES = 3000,
     FRAMES_PER_SECOND = 100,
     DEFAULT_AUDIO_CTX = 1500,
+    LEAST_REST = 100,    /* frames */
     LEAST_ADVANCE = 200, /* frames: a text that ends sooner is no ground to decode nearly the same window again */
     LEAST_SPEECH = 20    /* frames of speech in the rest of a chunk that are worth another window */
 };
@@ -333,14 +334,15 @@ static sotto_status decode_all_of_it(st_longform *lf, st_decode_options *o, int6
 
 /* Frames to the next window. That a text ends early is no reason to pass over what is voiced behind it; unless it did so in
  * the window before, too: then it is likely no speech. */
-static int64_t advance(st_longform *lf, const st_decode_result *result, int64_t size)
+static int64_t advance(st_longform *lf, const st_decode_result *result, int64_t size, bool last)
 {
     const bool again = lf->again;
     lf->again = false;
     if (!recovers(lf))
         return lf->slicer.advance;
-    if (lf->slicer.advance < size)
-        return st_voice_begin(&lf->voice, lf->slicer.advance, size);
+    if (lf->slicer.advance < size) /* of a rest as short as that, text is made up */
+        return last && size - lf->slicer.advance < LEAST_REST ? lf->slicer.advance
+                                                              : st_voice_begin(&lf->voice, lf->slicer.advance, size);
     if (!result->complete || again)
         return size;
     const st_missed m = missed_by(lf, result, size);
@@ -386,7 +388,7 @@ static sotto_status run_window(st_longform *lf, int64_t size, bool last, sotto_e
                (double)lf->seek / FRAMES_PER_SECOND, o.sample_len);
     if (lf->slicer.n_slices > 0)
         lf->settled = true;
-    const int64_t step = advance(lf, &result, size);
+    const int64_t step = advance(lf, &result, size, last);
     if (lf->slicer.n_slices > 0 && step < lf->slicer.advance) {
         st_slice *tail = &lf->slicer.slices[lf->slicer.n_slices - 1];
         tail->stop = fmin(tail->stop, fmax(tail->start, (double)(lf->seek + step) / FRAMES_PER_SECOND));

@@ -50,13 +50,7 @@ typedef struct setup {
 
 static bool wanted(const setup *s, const char *size)
 {
-    if (s->base_only)
-        return strcmp(size, "base") == 0;
-    const size_t n = strlen(size);
-    for (const char *p = s->sizes; *p; p += strcspn(p, ","), p += *p == ',')
-        if (strncmp(p, size, n) == 0 && (p[n] == ',' || p[n] == '\0'))
-            return true;
-    return s->sizes[0] == '\0';
+    return s->base_only ? strcmp(size, "base") == 0 : bench_listed(s->sizes, size);
 }
 
 static int samples(const setup *s)

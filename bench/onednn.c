@@ -103,15 +103,6 @@ static double measure(dnnl_engine_t engine, dnnl_stream_t stream, int t, int64_t
     return seconds;
 }
 
-static bool wanted(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
-        if (strncmp(p, name, n) == 0 && (p[n] == ',' || p[n] == '\0'))
-            return true;
-    return list[0] == '\0';
-}
-
 static int usage(void)
 {
     fprintf(stderr,
@@ -149,7 +140,7 @@ int main(int argc, char **argv)
     }
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         const int64_t d = sizes[s].d, shapes[3][2] = {{d, d}, {4 * d, d}, {d, 4 * d}};
-        for (int t = 0; wanted(list, sizes[s].name) && t < 3; t++)
+        for (int t = 0; bench_listed(list, sizes[s].name) && t < 3; t++)
             for (int i = 0; i < 3; i++) {
                 const int64_t n = shapes[i][0], k = shapes[i][1];
                 const double seconds = measure(engine, stream, t, N_POS, n, k);

@@ -9,6 +9,9 @@
 double bench_cpu_now(void);
 double bench_median(double *v, int n); /* sorts v */
 
+/* Whether a list of names with commas between them has this one; an empty one has all. */
+bool bench_listed(const char *list, const char *name);
+
 typedef enum bench_number { BENCH_F32, BENCH_BF16, BENCH_I8 } bench_number;
 
 typedef struct bench_probe {

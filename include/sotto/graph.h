@@ -161,6 +161,11 @@ SOTTO_API sotto_tensor *sotto_argmax(sotto_graph *g, sotto_tensor *x);
  * x [.., n], three dimensions at most, n up to 2^24; y f32 [.., 2, k]: the values, and their indices as numbers. Places for
  * which there is no number hold -infinity and -1. */
 SOTTO_API sotto_tensor *sotto_top_k(sotto_graph *g, sotto_tensor *x, int k);
+enum { SOTTO_SUMS_BLOCK = 64 };
+/* The largest of every SOTTO_SUMS_BLOCK elements of each row, and the sum of exp(element - largest) of these: what is left to do
+ * of a softmax of which few elements are wanted. x [.., n], three dimensions at most; y f32 [.., 2, ceil(n / 64)], the largest
+ * first. The sum is not a number where an element is not or is infinity, and 0 where all are -infinity. */
+SOTTO_API sotto_tensor *sotto_block_sums(sotto_graph *g, sotto_tensor *x);
 
 #ifdef __cplusplus
 }

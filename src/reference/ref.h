@@ -24,7 +24,7 @@ extern const st_ref_op st_ref_attention, st_ref_cache_attention;
 extern const st_ref_op st_ref_get_rows, st_ref_set_rows, st_ref_copy, st_ref_concat;
 extern const st_ref_op st_ref_add, st_ref_mul, st_ref_glu, st_ref_scale, st_ref_gelu, st_ref_silu, st_ref_relu,
     st_ref_sigmoid, st_ref_tanh, st_ref_sqrt, st_ref_log10;
-extern const st_ref_op st_ref_power, st_ref_argmax, st_ref_top_k;
+extern const st_ref_op st_ref_power, st_ref_argmax, st_ref_top_k, st_ref_block_sums;
 extern const st_ref_op st_ref_rope, st_ref_im2col, st_ref_conv_2d;
 
 /* Asked once a row of work; true when the caller wants to stop. */

@@ -38,6 +38,7 @@ static const st_ref_op *const ops[ST_OP_COUNT] = {
     [ST_OP_POWER] = &st_ref_power,
     [ST_OP_ARGMAX] = &st_ref_argmax,
     [ST_OP_TOP_K] = &st_ref_top_k,
+    [ST_OP_BLOCK_SUMS] = &st_ref_block_sums,
     [ST_OP_ROPE] = &st_ref_rope,
     [ST_OP_IM2COL] = &st_ref_im2col,
     [ST_OP_CONV_2D] = &st_ref_conv_2d,

@@ -1,4 +1,4 @@
-/* ref_reduce.c: power, argmax, top_k. */
+/* ref_reduce.c: power, argmax, top_k, block_sums. */
 #include <math.h>
 
 #include "reference/ref.h"
@@ -56,6 +56,25 @@ static void top_k(st_ref_run *r, const sotto_tensor *node)
     }
 }
 
+static void block_sums(st_ref_run *r, const sotto_tensor *node)
+{
+    const sotto_tensor *x = node->src[0];
+    const int64_t n_blocks = node->dim[0], n = x->dim[0];
+    for (int64_t b = 0; b < n_blocks * x->dim[1] * x->dim[2] && !st_ref_stop(r); b++) {
+        const int64_t block = b % n_blocks, i1 = b / n_blocks % x->dim[1], i2 = b / n_blocks / x->dim[1];
+        const char *in = st_ref_address(x, (st_ref_at){{0, i1, i2, 0}});
+        const int64_t lo = block * SOTTO_SUMS_BLOCK, hi = n - lo < SOTTO_SUMS_BLOCK ? n : lo + SOTTO_SUMS_BLOCK;
+        double max = -INFINITY, sum = 0;
+        for (int64_t i = lo; i < hi; i++)
+            max = st_ref_f32(in, i) > max ? st_ref_f32(in, i) : max;
+        for (int64_t i = lo; i < hi; i++)
+            sum += st_ref_f32(in, i) == -INFINITY ? 0 : exp(st_ref_f32(in, i) - max);
+        st_ref_put(node, (st_ref_at){{block, 0, i1, i2}}, max);
+        st_ref_put(node, (st_ref_at){{block, 1, i1, i2}}, sum);
+    }
+}
+
 const st_ref_op st_ref_power = {power, NULL};
 const st_ref_op st_ref_argmax = {argmax, NULL};
 const st_ref_op st_ref_top_k = {top_k, NULL};
+const st_ref_op st_ref_block_sums = {block_sums, NULL};

@@ -159,6 +159,7 @@ UNARY(sigmoid)
 UNARY(tanh)
 UNARY(power)
 UNARY(argmax)
+UNARY(block_sums)
 
 static sotto_tensor *rope(const builder *b)
 {
@@ -240,6 +241,7 @@ static const struct {
     {ST_OP_POWER, FLOAT, power_op},
     {ST_OP_ARGMAX, FLOAT, argmax_op},
     {ST_OP_TOP_K, FLOAT, top_k},
+    {ST_OP_BLOCK_SUMS, FLOAT, block_sums_op},
     {ST_OP_ROPE, FLOAT, rope},
     {ST_OP_IM2COL, FLOAT, im2col},
 };

@@ -33,3 +33,14 @@ sotto_tensor *sotto_top_k(sotto_graph *g, sotto_tensor *x, int k)
     const int64_t dim[4] = {k, 2, x->dim[1], x->dim[2]};
     return st_op_node(g, ST_OP_TOP_K, SOTTO_F32, 4, dim, &x, 1);
 }
+
+sotto_tensor *sotto_block_sums(sotto_graph *g, sotto_tensor *x)
+{
+    sotto_tensor *bad = st_op_bad(g, ST_OP_BLOCK_SUMS, &x, 1, 0);
+    if (bad)
+        return bad;
+    if (!st_op_is_rows_f32(x) || x->dim[3] != 1 || x->dim[0] < 1)
+        return st_op_fail(g, ST_OP_BLOCK_SUMS, "expected f32 rows of at least one element in three dimensions", x, NULL);
+    const int64_t dim[4] = {(x->dim[0] - 1) / SOTTO_SUMS_BLOCK + 1, 2, x->dim[1], x->dim[2]};
+    return st_op_node(g, ST_OP_BLOCK_SUMS, SOTTO_F32, 4, dim, &x, 1);
+}

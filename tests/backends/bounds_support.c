@@ -159,6 +159,19 @@ static void bound_softmax(const sotto_tensor *node, float *const *src, const flo
     }
 }
 
+/* the largest are exact */
+static void bound_block_sums(const sotto_tensor *node, float *const *src, const float *y, double *bound)
+{
+    const int64_t n = node->src[0]->dim[0], n_blocks = node->dim[0];
+    for (int64_t at = 0; at < sotto_tensor_count(node); at++) {
+        const int64_t r = at / n_blocks / 2;
+        double s = 0;
+        for (int64_t i = 0; i < n; i++)
+            s = fmax(s, fabs((double)src[0][r * n + i]));
+        bound[at] = at / n_blocks % 2 == 0 ? 0 : (SOTTO_SUMS_BLOCK / 4 + 64 + 12 * s) * U * y[at];
+    }
+}
+
 static void bound_linear(const sotto_tensor *node, float *const *src, const float *y, double *bound)
 {
     bound_product(node, src, y, false, bound);
@@ -338,7 +351,7 @@ static bound_fn *const bounds[ST_OP_COUNT] = {
     [ST_OP_TANH] = bound_element,        [ST_OP_LOG10] = bound_element,
     [ST_OP_POWER] = bound_element,       [ST_OP_SQRT] = bound_element,
     [ST_OP_GLU] = bound_element,         [ST_OP_ROPE] = bound_rope,
-    [ST_OP_CONV_2D] = bound_conv_2d,
+    [ST_OP_CONV_2D] = bound_conv_2d,     [ST_OP_BLOCK_SUMS] = bound_block_sums,
 };
 
 bool bound_of(const sotto_tensor *node, float *const *src, const float *y, bool whole_left, double *bound)

@@ -1,4 +1,4 @@
-/* test_top_rope_window.c: top_k, rope, im2col and conv_2d on every device as on the reference. */
+/* test_top_rope_window.c: top_k, block_sums, rope, im2col and conv_2d on every device as on the reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,6 +18,11 @@ static void finish(scene *s, sotto_tensor *y)
 static void build_top_k(scene *s, const variant *v)
 {
     finish(s, sotto_top_k(s->g, scene_floats(s, v->how, v->dim), (int)v->n));
+}
+
+static void build_block_sums(scene *s, const variant *v)
+{
+    finish(s, sotto_block_sums(s->g, scene_floats(s, v->how, v->dim)));
 }
 
 /* dim: d, heads, rows, batch; n: rotated elements; extra: bit 0 halves, 1 factors, 2 positions for each batch, 3 scaled, 4 longer */
@@ -75,6 +80,17 @@ static void tops_on(sotto_backend *b, sotto_backend *ref)
             }
 }
 
+static void sums_on(sotto_backend *b, sotto_backend *ref)
+{
+    static const int64_t dims[][4] = {{1, 1, 1, 1},   {63, 3, 1, 1},  {64, 2, 3, 1},   {65, 1, 1, 1},   {257, 2, 2, 1},
+                                      {319, 3, 1, 1}, {513, 0, 2, 1}, {8192, 1, 1, 1}, {17001, 2, 1, 1}};
+    for (int i = 0; i < COUNT(dims); i++)
+        for (int how = 0; how < TRANSPOSED; how++) {
+            const variant v = {.how = (layout)how, .dim = {dims[i][0], dims[i][1], dims[i][2], dims[i][3]}};
+            scene_compare(b, ref, "block_sums", build_block_sums, &v);
+        }
+}
+
 static void ropes_on(sotto_backend *b, sotto_backend *ref)
 {
     static const int64_t widths[] = {64, 128, 2, 80, 96, 33}, rotated[] = {64, 128, 2, 32, 0, 32};
@@ -121,6 +137,12 @@ static void test_tops(void **state)
     on_every_device(tops_on);
 }
 
+static void test_sums(void **state)
+{
+    (void)state;
+    on_every_device(sums_on);
+}
+
 static void test_ropes(void **state)
 {
     (void)state;
@@ -139,6 +161,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tops),
+        cmocka_unit_test(test_sums),
         cmocka_unit_test(test_ropes),
         cmocka_unit_test(test_windows),
     };

@@ -299,6 +299,17 @@ static void check_softmax(const st_cpu_kernels *k)
         k->softmax(x, mask, 1.0f, n, y);
         for (int64_t i = 0; i < n; i++)
             assert_true(y[i] == 0);
+        float *blocks = guard_floats(2 * ((n + 63) / 64));
+        k->block_sums(x, n, blocks, blocks + (n + 63) / 64);
+        for (int64_t b = 0; b * 64 < n; b++) {
+            double top = -INFINITY, sum = 0;
+            for (int64_t i = b * 64; i < n && i < b * 64 + 64; i++)
+                top = fmax(top, x[i]);
+            for (int64_t i = b * 64; i < n && i < b * 64 + 64; i++)
+                sum += exp(x[i] - top);
+            assert_true(blocks[b] == (float)top);
+            near(k, "block_sums", x[b * 64], blocks[(n + 63) / 64 + b], sum, sum * 80 * EPS);
+        }
         const int64_t at = (int64_t)(test_random_bits() % (uint32_t)n);
         x[at] = 1000;
         assert_int_equal(k->argmax(x, n), at);

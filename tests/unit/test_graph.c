@@ -61,6 +61,7 @@ static void shapes_follow_from_the_operation(void **state)
     const sotto_window window = {{3, 2}, {2, 1}, {1, 0}, {1, 1}};
     has_shape(sotto_im2col(g, x, &window), "[3, 1, 25, 36]");
     has_shape(sotto_conv_2d(g, x, f32(g, 36, 7), f32(g, 7, 1), &window, SOTTO_ACT_GELU), "[3, 1, 25, 7]");
+    has_shape(sotto_block_sums(g, in(g, SOTTO_F32, 65, 50, 2, 1)), "[2, 50, 2, 2]");
     sotto_tensor *best = sotto_argmax(g, x);
     has_shape(best, "[3, 2, 50]");
     assert_int_equal(sotto_tensor_dtype(best), SOTTO_I32);
@@ -307,6 +308,11 @@ static void top_k_many(sotto_graph *g)
     sotto_top_k(g, f32(g, 3, 4), 4);
 }
 
+static void block_sums_empty(sotto_graph *g)
+{
+    sotto_block_sums(g, f32(g, 0, 4));
+}
+
 static void rope_odd(sotto_graph *g)
 {
     sotto_rope(g, f32(g, 4, 1), in(g, SOTTO_I32, 1, 1, 1, 1), NULL, SOTTO_ROPE_NEIGHBOURS, 3, 10000, 1, 1);
@@ -429,6 +435,7 @@ static void misuse_is_named(void **state)
         {power_odd, "power"},
         {argmax_empty, "argmax"},
         {top_k_many, "top_k: expected f32 rows of k"},
+        {block_sums_empty, "block_sums: expected f32 rows of at least one element"},
         {rope_odd, "rope: expected f32 rows of at least the rotated elements"},
         {rope_positions, "rope: expected an i32 position for each row (f32 [4] and i32 [2])"},
         {rope_factors, "rope: expected a factor for each pair"},
@@ -485,6 +492,7 @@ static void the_first_error_stays(void **state)
                              sotto_power(g, bad),
                              sotto_argmax(g, bad),
                              sotto_top_k(g, bad, 1),
+                             sotto_block_sums(g, bad),
                              sotto_rope(g, x, bad, NULL, SOTTO_ROPE_HALVES, 2, 1, 1, 1),
                              sotto_im2col(g, bad, NULL),
                              sotto_conv_2d(g, bad, x, NULL, NULL, SOTTO_ACT_NONE),

@@ -375,6 +375,26 @@ static void top_k_falls_and_leaves_out_what_is_no_number(void **state)
        (const float[]){7, 7, 3, 2, 3, 0, -INFINITY, -INFINITY, -INFINITY, 0, -1, -1});
 }
 
+static void block_sums_tell_of_what_is_no_number(void **state)
+{
+    (void)state;
+    /* of two blocks the first has 64 elements, four of which count: 1 + 2 e^-1 + e^-2 */
+    float x[4 * 66];
+    for (int i = 0; i < 4 * 66; i++)
+        x[i] = -INFINITY;
+    x[3] = x[63] = 4, x[10] = 5, x[20] = 3; /* row 0 */
+    x[65] = -7;
+    x[66] = NAN, x[67] = 1;       /* row 1: all of the second block are -infinity */
+    x[2 * 66 + 64] = INFINITY;    /* row 2 */
+    x[3 * 66 + 64] = 0;           /* row 3 */
+    x[3 * 66 + 65] = 0.69314718f; /* ln 2 */
+    bench b;
+    begin(&b);
+    is(&b, sotto_block_sums(b.g, f32(&b, 66, 4, x)),
+       (const float[]){5, -7, 1.87109416f, 1, 1, -INFINITY, NAN, 0, -INFINITY, INFINITY, 0, NAN, -INFINITY, 0.69314718f,
+                       0, 1.5f});
+}
+
 static void rope_turns_pairs(void **state)
 {
     (void)state;
@@ -443,6 +463,7 @@ int main(void)
         cmocka_unit_test(copies_convert),
         cmocka_unit_test(elements),
         cmocka_unit_test(top_k_falls_and_leaves_out_what_is_no_number),
+        cmocka_unit_test(block_sums_tell_of_what_is_no_number),
         cmocka_unit_test(rope_turns_pairs),
         cmocka_unit_test(windows_move_over_images),
     };

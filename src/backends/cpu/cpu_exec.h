@@ -54,7 +54,7 @@ extern const st_cpu_op st_cpu_op_attention, st_cpu_op_cache_attention;
 extern const st_cpu_op st_cpu_op_layer_norm, st_cpu_op_rms_norm, st_cpu_op_softmax, st_cpu_op_argmax, st_cpu_op_power;
 extern const st_cpu_op st_cpu_op_add, st_cpu_op_mul, st_cpu_op_glu, st_cpu_op_scale, st_cpu_op_gelu, st_cpu_op_silu,
     st_cpu_op_relu, st_cpu_op_sigmoid, st_cpu_op_tanh, st_cpu_op_sqrt, st_cpu_op_log10;
-extern const st_cpu_op st_cpu_op_top_k, st_cpu_op_rope, st_cpu_op_im2col, st_cpu_op_conv_2d;
+extern const st_cpu_op st_cpu_op_top_k, st_cpu_op_block_sums, st_cpu_op_rope, st_cpu_op_im2col, st_cpu_op_conv_2d;
 extern const st_cpu_op st_cpu_op_get_rows, st_cpu_op_set_rows, st_cpu_op_copy, st_cpu_op_concat;
 
 bool st_cpu_supports(const sotto_tensor *node);

@@ -291,6 +291,8 @@ typedef struct st_cpu_kernels {
     void (*leave)(void);
     /* Index of the first largest element, NaN never; 0 when all are NaN. */
     int64_t (*argmax)(const float *x, int64_t n);
+    /* Of every 64 elements the largest, and the sum of exp(element - largest), as sotto_block_sums has them. */
+    void (*block_sums)(const float *x, int64_t n, float *max, float *sum);
     /* st_i8_pack() of src/quant: the same integers and scale. */
     float (*to_i8)(const float *x, int8_t *q, int64_t n);
     void (*to_f16)(const float *x, uint16_t *y, int64_t n);

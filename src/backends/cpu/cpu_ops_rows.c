@@ -109,7 +109,7 @@ static void run_power(st_cpu_run *run, const sotto_tensor *node, int phase)
     FOR_ROWS run->k->power(source_row(node, r), source_row(node, r) + node->dim[0], result_row(node, r), node->dim[0]);
 }
 
-/* ---- top_k, rope ---- */
+/* ---- top_k, block_sums, rope ---- */
 
 static bool supports_top_k(const sotto_tensor *node)
 {
@@ -152,6 +152,33 @@ static void run_top_k(st_cpu_run *run, const sotto_tensor *node, int phase)
     {
         float *value = (float *)st_tensor_data(node) + r * 2 * k;
         top_of_row(source_row(node, r), node->src[0]->dim[0], k, value, value + k);
+    }
+}
+
+/* A unit is a part of a row, so that several threads share a single one. */
+enum { SUMS_UNIT_BLOCKS = ROW_UNIT_FLOATS / SOTTO_SUMS_BLOCK };
+
+static int64_t sums_units(const sotto_tensor *node)
+{
+    return (node->dim[0] + SUMS_UNIT_BLOCKS - 1) / SUMS_UNIT_BLOCKS;
+}
+
+static void need_block_sums(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
+{
+    (void)k;
+    need->n_phase = 1;
+    need->units[0] = st_tensor_n_rows(node->src[0]) * sums_units(node);
+}
+
+static void run_block_sums(st_cpu_run *run, const sotto_tensor *node, int phase)
+{
+    (void)phase;
+    const int64_t n_blocks = node->dim[0], n = node->src[0]->dim[0], units = sums_units(node);
+    for (int64_t u = 0, count; (count = st_cpu_take(run, 1, &u)) > 0;) {
+        const int64_t row = u / units, block = u % units * SUMS_UNIT_BLOCKS, from = block * SOTTO_SUMS_BLOCK;
+        float *max = (float *)st_tensor_data(node) + row * 2 * n_blocks + block;
+        run->k->block_sums(source_row(node, row) + from, n - from < ROW_UNIT_FLOATS ? n - from : ROW_UNIT_FLOATS, max,
+                           max + n_blocks);
     }
 }
 
@@ -304,6 +331,7 @@ const st_cpu_op st_cpu_op_rms_norm = {float_rows, need_rows, run_rms_norm};
 const st_cpu_op st_cpu_op_softmax = {supports_softmax, need_rows, run_softmax};
 const st_cpu_op st_cpu_op_argmax = {supports_argmax, need_argmax, run_argmax};
 const st_cpu_op st_cpu_op_top_k = {supports_top_k, need_top_k, run_top_k};
+const st_cpu_op st_cpu_op_block_sums = {supports_top_k, need_block_sums, run_block_sums};
 const st_cpu_op st_cpu_op_rope = {supports_rope, need_rope, run_rope};
 const st_cpu_op st_cpu_op_power = {float_rows, need_rows, run_power};
 const st_cpu_op st_cpu_op_add = {supports_pair, need_rows, run_add};

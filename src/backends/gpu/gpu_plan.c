@@ -35,6 +35,7 @@ static const st_gpu_op *const ops[ST_OP_COUNT] = {
     [ST_OP_POWER] = &st_gpu_op_power,
     [ST_OP_ARGMAX] = &st_gpu_op_argmax,
     [ST_OP_TOP_K] = &st_gpu_op_top_k,
+    [ST_OP_BLOCK_SUMS] = &st_gpu_op_block_sums,
     [ST_OP_ROPE] = &st_gpu_op_rope,
     [ST_OP_IM2COL] = &st_gpu_op_im2col,
     [ST_OP_CONV_2D] = &st_gpu_op_conv_2d,

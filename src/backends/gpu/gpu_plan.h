@@ -49,7 +49,7 @@ extern const st_gpu_op st_gpu_op_attention, st_gpu_op_cache_attention;
 extern const st_gpu_op st_gpu_op_layer_norm, st_gpu_op_rms_norm, st_gpu_op_softmax, st_gpu_op_argmax, st_gpu_op_power;
 extern const st_gpu_op st_gpu_op_add, st_gpu_op_mul, st_gpu_op_glu, st_gpu_op_scale, st_gpu_op_gelu, st_gpu_op_silu,
     st_gpu_op_relu, st_gpu_op_sigmoid, st_gpu_op_tanh, st_gpu_op_sqrt, st_gpu_op_log10;
-extern const st_gpu_op st_gpu_op_top_k, st_gpu_op_rope, st_gpu_op_im2col, st_gpu_op_conv_2d;
+extern const st_gpu_op st_gpu_op_top_k, st_gpu_op_block_sums, st_gpu_op_rope, st_gpu_op_im2col, st_gpu_op_conv_2d;
 extern const st_gpu_op st_gpu_op_get_rows, st_gpu_op_set_rows, st_gpu_op_copy, st_gpu_op_concat;
 
 bool st_gpu_supports(const sotto_tensor *node);

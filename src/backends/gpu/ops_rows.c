@@ -90,14 +90,29 @@ static sotto_status emit_power(st_gpu_builder *b, const sotto_tensor *node, sott
     return st_gpu_emit(b, ST_GPU_power, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
 }
 
+/* Two rows of k numbers from each of x. */
+static struct top_k_p pairs_of(const st_gpu_operand *x, const st_gpu_operand *y)
+{
+    struct top_k_p p = {.n = x->dim[0], .k = y->dim[0], .dim1 = x->dim[1], .x_type = (int)x->dtype};
+    memcpy(p.x_stride, x->stride, sizeof p.x_stride);
+    memcpy(p.y_stride, y->stride, sizeof p.y_stride);
+    return p;
+}
+
 static sotto_status emit_top_k(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
 {
     const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), y = st_gpu_operand_of(b, node);
-    struct top_k_p p = {.n = x.dim[0], .k = y.dim[0], .dim1 = x.dim[1], .x_type = (int)x.dtype};
-    memcpy(p.x_stride, x.stride, sizeof p.x_stride);
-    memcpy(p.y_stride, y.stride, sizeof p.y_stride);
+    const struct top_k_p p = pairs_of(&x, &y);
     const st_gpu_arg args[] = {x.at, y.at};
     return st_gpu_emit(b, ST_GPU_top_k, n_rows(&x), 1, 1, &p, sizeof p, args, 2, err);
+}
+
+static sotto_status emit_block_sums(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
+{
+    const st_gpu_operand x = st_gpu_operand_of(b, node->src[0]), y = st_gpu_operand_of(b, node);
+    const struct top_k_p p = pairs_of(&x, &y);
+    const st_gpu_arg args[] = {x.at, y.at};
+    return st_gpu_emit(b, ST_GPU_block_sums, n_rows(&x) * (((uint32_t)p.k + 3) / 4), 1, 1, &p, sizeof p, args, 2, err);
 }
 
 static sotto_status emit_rope(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)
@@ -132,5 +147,6 @@ const st_gpu_op st_gpu_op_rms_norm = {always, emit_rms_norm, 0, true};
 const st_gpu_op st_gpu_op_softmax = {always, emit_softmax, 1, true};
 const st_gpu_op st_gpu_op_argmax = {always, emit_argmax, 0, false};
 const st_gpu_op st_gpu_op_top_k = {always, emit_top_k, 0, false};
+const st_gpu_op st_gpu_op_block_sums = {always, emit_block_sums, 0, false};
 const st_gpu_op st_gpu_op_rope = {always, emit_rope, 1, true};
 const st_gpu_op st_gpu_op_power = {always, emit_power, 0, false};

@@ -1,5 +1,7 @@
 /* rows_body.h: kernels over single rows: norms, softmax, elementwise, and attention of single queries over cells. Included
  * by the shells after a vector wrapper; ST_LEVEL names the level. */
+#include <float.h>
+
 #include "backends/cpu/cpu_kernels.h"
 #include "math_body.h"
 
@@ -178,6 +180,31 @@ static void softmax(const float *x, const float *mask, float factor, int64_t n, 
     }
     const vf inv = v_set1(1.0f / (total + v_hsum(sum)));
     EACH(n) row_store(y + i, v_mul(row_load(y + i, m), inv), m);
+}
+
+/* Whole blocks lie in registers between the two passes. */
+static void block_sums(const float *x, int64_t n, float *max, float *sum)
+{
+    enum { N = SOTTO_SUMS_BLOCK / VL };
+    const vf least = v_set1(-FLT_MAX), none = v_set1(-__builtin_inff());
+    for (int64_t b = 0; b * SOTTO_SUMS_BLOCK < n; b++) {
+        const float *p = x + b * SOTTO_SUMS_BLOCK;
+        const int64_t left = n - b * SOTTO_SUMS_BLOCK;
+        vf v[N], most = none, total = v_zero();
+        if (left >= SOTTO_SUMS_BLOCK)
+            UNROLL for (int i = 0; i < N; i++) v[i] = v_load(p + i * VL);
+        else {
+            float t[SOTTO_SUMS_BLOCK];
+            for (int i = 0; i < SOTTO_SUMS_BLOCK; i++)
+                t[i] = i < left ? p[i] : -__builtin_inff();
+            UNROLL for (int i = 0; i < N; i++) v[i] = v_load(t + i * VL);
+        }
+        UNROLL for (int i = 0; i < N; i++) most = v_max(v[i], most); /* a NaN is passed over */
+        max[b] = v_hmax(most);
+        const vf from = v_max(v_set1(max[b]), least); /* -infinity less -infinity would not be a number */
+        UNROLL for (int i = 0; i < N; i++) total = v_add(total, v_exp(v_sub(v[i], from)));
+        sum[b] = v_hsum(total);
+    }
 }
 
 /* The largest value first, then where it is. */
@@ -568,6 +595,7 @@ void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
     k->sqrt = map_sqrt;
     k->exp = map_exp;
     k->argmax = argmax;
+    k->block_sums = block_sums;
     k->to_f16 = to_f16;
     k->to_bf16 = to_bf16;
     k->from_f16 = from_f16;

@@ -35,10 +35,51 @@ static void scan_finds_what_is_not_a_number(void **state)
     assert_true(st_logits_scan(x, N, block_max));
 }
 
+/* What sotto_block_sums gives of a row, in double arithmetic. */
+static void count_blocks(const float *x, int n, float *block_max, float *block_sum)
+{
+    for (int b = 0; b * 64 < n; b++) {
+        double max = -INFINITY, sum = 0;
+        for (int i = b * 64; i < n && i < b * 64 + 64; i++)
+            max = fmax(max, (double)x[i]);
+        for (int i = b * 64; i < n && i < b * 64 + 64; i++)
+            sum += x[i] == -INFINITY ? 0 : exp((double)x[i] - max);
+        block_max[b] = (float)max;
+        block_sum[b] = (float)sum;
+    }
+}
+
+static void blocks_follow_what_is_forbidden(void **state)
+{
+    (void)state;
+    static float x[N], block_max[N], block_sum[N], want_max[N], want_sum[N];
+    srand(9);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < N; i++)
+            x[i] = (float)(rand() % 100000) / 4000.0f - 12.0f;
+        count_blocks(x, N, block_max, block_sum);
+        for (int i = 0; i < 2 * N; i++) { /* some twice, whole blocks in the end */
+            const int t = i < N ? rand() % N : 2 * N - 1 - i;
+            st_logits_forbid(x, N, block_max, block_sum, t);
+            assert_true(x[t] == -INFINITY);
+            count_blocks(x, N, want_max, want_sum);
+            for (int b = 0; b * 64 < N; b++) {
+                assert_true(block_max[b] == want_max[b]);
+                assert_true(fabs((double)block_sum[b] - (double)want_sum[b]) <= 1e-5 * (double)want_sum[b]);
+            }
+        }
+    }
+    block_sum[3] = NAN;
+    assert_true(st_logits_are_numbers(block_sum, 3));
+    assert_false(st_logits_are_numbers(block_sum, 4));
+    block_sum[3] = INFINITY;
+    assert_false(st_logits_are_numbers(block_sum, 4));
+}
+
 static void sums_and_maxima_match_double_arithmetic(void **state)
 {
     (void)state;
-    static float x[N], block_max[N];
+    static float x[N], block_max[N], block_sum[N];
     srand(7);
     for (int round = 0; round < 200; round++) {
         for (int i = 0; i < N; i++)
@@ -54,8 +95,11 @@ static void sums_and_maxima_match_double_arithmetic(void **state)
         for (int i = r.lo; i < r.hi; i++)
             sum += exp((double)x[i] - (double)want_max);
         assert_true(max == want_max);
-        if (r.lo < r.hi)
-            assert_true(fabs(st_logits_sum_exp(x, block_max, r, max) - sum) <= 1e-6 * sum);
+        count_blocks(x, N, block_max, block_sum);
+        for (int known = 0; known < 2 && r.lo < r.hi; known++) {
+            const double got = st_logits_sum_exp(x, block_max, known ? block_sum : NULL, r, max);
+            assert_true(fabs(got - sum) <= 1e-6 * sum);
+        }
     }
 }
 
@@ -167,10 +211,26 @@ static bool allowed(const fixture *x, const st_allowed *a, int32_t id)
     return false;
 }
 
+/* With the sums of blocks known and without, which must come to the same. */
 static st_allowed apply(fixture *x, const int32_t *tokens, int n)
 {
-    st_allowed a;
-    assert_true(st_filters_apply(&x->f, x->logits, tokens, n, x->block_max, &a));
+    const int32_t n_vocab = x->v->n_vocab;
+    float *copy = malloc((size_t)n_vocab * sizeof *copy), *blocks = malloc((size_t)n_vocab * 2 * sizeof *blocks);
+    memcpy(copy, x->logits, (size_t)n_vocab * sizeof *copy);
+    count_blocks(copy, n_vocab, blocks, blocks + n_vocab);
+    st_allowed a, b;
+    assert_true(st_filters_apply(&x->f, &(st_logits_row){copy, blocks, blocks + n_vocab}, tokens, n, &b));
+    assert_true(st_filters_apply(&x->f, &(st_logits_row){x->logits, x->block_max, NULL}, tokens, n, &a));
+    assert_memory_equal(copy, x->logits, (size_t)n_vocab * sizeof *copy);
+    assert_int_equal(a.n_ranges, b.n_ranges);
+    assert_true(a.max == b.max &&
+                (a.log_sum == b.log_sum || fabs(a.log_sum - b.log_sum) <= 1e-6 * fabs(a.log_sum) + 1e-6));
+    for (int i = 0; i < a.n_ranges; i++) {
+        assert_true(a.ranges[i].lo == b.ranges[i].lo && a.ranges[i].hi == b.ranges[i].hi);
+        assert_true(st_logits_max(copy, blocks, b.ranges[i]) == st_logits_max(copy, a.block_max, a.ranges[i]));
+    }
+    free(copy);
+    free(blocks);
     return a;
 }
 
@@ -290,13 +350,20 @@ static void everything_suppressed_is_nothing_and_nan_is_refused(void **state)
     level(x, 0.0f, 0.0f);
     x->logits[777] = NAN;
     st_allowed b;
-    assert_false(st_filters_apply(&x->f, x->logits, NULL, 0, x->block_max, &b));
+    const st_logits_row unknown = {x->logits, x->block_max, NULL};
+    assert_false(st_filters_apply(&x->f, &unknown, NULL, 0, &b));
+    float *sums = calloc((size_t)x->v->n_vocab, sizeof *sums);
+    sums[12] = NAN;
+    const st_logits_row known = {x->logits, x->block_max, sums};
+    assert_false(st_filters_apply(&x->f, &known, NULL, 0, &b));
+    free(sums);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scan_finds_what_is_not_a_number),
+        cmocka_unit_test(blocks_follow_what_is_forbidden),
         cmocka_unit_test(sums_and_maxima_match_double_arithmetic),
         cmocka_unit_test(top_is_ordered_and_prefers_lower_ids),
         cmocka_unit_test(samples_follow_the_distribution),

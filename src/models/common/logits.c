@@ -98,16 +98,65 @@ static double sum_scaled(const float *x, int32_t lo, int32_t hi, float max, floa
     return total;
 }
 
-double st_logits_sum_exp(const float *x, const float *block_max, st_range r, float max)
+/* Of the blocks lo <= b < hi, whose sums are known. */
+static double sum_blocks(const float *block_max, const float *block_sum, int32_t lo, int32_t hi, float max)
 {
     double total = 0;
+    for (int32_t b = lo; b < hi; b += LANES) {
+        float e[LANES];
+        const int32_t n = min_i32(LANES, hi - b);
+        for (int32_t j = 0; j < LANES; j++)
+            e[j] = j < n ? block_max[b + j] - max : -INFINITY;
+        for (int32_t j = 0; j < LANES; j++)
+            e[j] = exp_negative(e[j]);
+        for (int32_t j = 0; j < n; j++)
+            total += (double)(e[j] * block_sum[b + j]);
+    }
+    return total;
+}
+
+double st_logits_sum_exp(const float *x, const float *block_max, const float *block_sum, st_range r, float max)
+{
+    double total = 0;
+    const int32_t lo = (r.lo + BLOCK - 1) / BLOCK, hi = r.hi / BLOCK; /* blocks that lie in the range */
+    const bool known = block_sum && lo < hi && max != -INFINITY;
+    if (known)
+        total = sum_blocks(block_max, block_sum, lo, hi, max);
     for (int32_t i = r.lo; max != -INFINITY && i < r.hi;) {
+        if (known && i == lo * BLOCK)
+            i = hi * BLOCK;
         const int32_t end = min_i32((i / BLOCK + 1) * BLOCK, r.hi);
+        if (i >= end)
+            break;
         if (block_max[i / BLOCK] > max - 27.0f)
             total += sum_scaled(x, i, end, max, 1.0f);
         i = end;
     }
     return total;
+}
+
+bool st_logits_are_numbers(const float *block_sum, int32_t n_blocks)
+{
+    int bad = 0;
+    for (int32_t b = 0; b < n_blocks; b++)
+        bad |= !(block_sum[b] <= FLT_MAX);
+    return !bad;
+}
+
+void st_logits_forbid(float *x, int32_t n, float *block_max, float *block_sum, int32_t t)
+{
+    const int32_t b = t / BLOCK, lo = b * BLOCK, hi = min_i32(lo + BLOCK, n);
+    const float was = x[t], part = was == -INFINITY ? 0.0f : exp_negative(was - block_max[b]);
+    x[t] = -INFINITY;
+    if (block_sum[b] - part > 0.25f * block_sum[b] && was < block_max[b]) {
+        block_sum[b] -= part;
+        return;
+    }
+    /* a difference would have few digits, or the largest is gone */
+    block_max[b] = -INFINITY;
+    for (int32_t i = lo; i < hi; i++)
+        block_max[b] = x[i] > block_max[b] ? x[i] : block_max[b];
+    block_sum[b] = block_max[b] == -INFINITY ? 0.0f : (float)sum_scaled(x, lo, hi, block_max[b], 1.0f);
 }
 
 static int insert(st_scored *out, int n, int k, int32_t id, float logit)

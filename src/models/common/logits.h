@@ -31,8 +31,13 @@ bool st_logits_scan(const float *x, int32_t n, float *block_max);
 /* Largest entry of the range, -infinity when it is empty. */
 float st_logits_max(const float *x, const float *block_max, st_range r);
 /* Sum of exp(x - max) over the range, whose largest entry is max; 0 when that is -infinity. Relative error below 1e-6:
- * blocks whose every entry is 27 below max are left out, 100,000 entries of which are 2e-7 of the sum. */
-double st_logits_sum_exp(const float *x, const float *block_max, st_range r, float max);
+ * blocks whose every entry is 27 below max are left out, 100,000 entries of which are 2e-7 of the sum.
+ * block_sum[i] = sum of exp(x - block_max[i]) over entries 64 i .. 64 i + 63, or NULL: they are not known. */
+double st_logits_sum_exp(const float *x, const float *block_max, const float *block_sum, st_range r, float max);
+/* False when an entry of the row is NaN or +infinity, going by the sums of its blocks. */
+bool st_logits_are_numbers(const float *block_sum, int32_t n_blocks);
+/* Makes entry t of a row of n -infinity. Of its block the largest and the sum follow. */
+void st_logits_forbid(float *x, int32_t n, float *block_max, float *block_sum, int32_t t);
 /* The k largest entries above -infinity of the ranges, largest first, the lower id first among equals. Returns how many. */
 int st_logits_top(const float *x, const float *block_max, const st_range *ranges, int n_ranges, int k, st_scored *out);
 /* An entry of the ranges with probability proportional to exp(x / temperature); max is the largest of them.

@@ -117,7 +117,7 @@ void st_pick_above(const float *x, int32_t n, const float *block_max, double bar
     c->n = 0;
     c->sorted = false;
     c->max = st_logits_max(x, block_max, all);
-    c->total = st_logits_sum_exp(x, block_max, all, c->max);
+    c->total = st_logits_sum_exp(x, block_max, NULL, all, c->max);
     for (int32_t i = 0; i < n; i += ST_LOGITS_BLOCK) {
         const float most = block_max[i / ST_LOGITS_BLOCK];
         if (most == -INFINITY || (double)most < bar)

@@ -344,7 +344,7 @@ static sotto_status mirostat(sotto_sampler *s, const float *x, int32_t *token, s
     const float max = st_logits_max(x, s->block_max, all);
     if (max == -INFINITY)
         return nothing_left(s, s->filter != NULL, err);
-    const double log_total = st_ln(st_logits_sum_exp(x, s->block_max, all, max));
+    const double log_total = st_ln(st_logits_sum_exp(x, s->block_max, NULL, all, max));
     const double bar = (double)max + log_total - s->mu * ST_LN2;
     st_pick_above(x, s->n_vocab, s->block_max, bar < (double)max ? bar : (double)max, &c);
     if (bar > (double)max)
@@ -457,7 +457,7 @@ static sotto_status normaliser(sotto_sampler *s, const float *logits, double *lo
     const float max = st_logits_max(logits, s->block_max, all);
     if (max == -INFINITY)
         return st_fail(err, SOTTO_E_ARGUMENT, "logits: each of %d is -infinity", (int)s->n_vocab);
-    *log_sum = (double)max + st_ln(st_logits_sum_exp(logits, s->block_max, all, max));
+    *log_sum = (double)max + st_ln(st_logits_sum_exp(logits, s->block_max, NULL, all, max));
     return SOTTO_OK;
 }
 

@@ -126,7 +126,7 @@ static sotto_status slot_decode(void *ctx, st_row *rows, int n_rows, sotto_error
     else if (ask(s, WISH_DECODE) != SOTTO_OK)
         return stopped(err);
     for (int i = 0; i < n_rows; i++)
-        rows[i].logits = s->rows[i].logits;
+        rows[i].logits = s->rows[i].logits, rows[i].blocks = s->rows[i].blocks;
     return SOTTO_OK;
 }
 
@@ -589,8 +589,8 @@ static sotto_status decode_all(st_batch *b, sotto_error *err)
         slot *s = &b->slots[i];
         if (s->wish != WISH_DECODE)
             continue;
-        for (int k = 0; k < s->n_rows; k++)
-            s->rows[k].logits = done++->logits;
+        for (int k = 0; k < s->n_rows; k++, done++)
+            s->rows[k].logits = done->logits, s->rows[k].blocks = done->blocks;
         answer(s, SOTTO_OK);
     }
     return SOTTO_OK;

@@ -36,11 +36,11 @@ static void offer(st_decoder *d, const st_decode_options *o, beams *b, const st_
 static sotto_status extend(st_decoder *d, const st_decode_options *o, beams *b, int parent, int row, sotto_error *err)
 {
     st_sequence *s = &d->sequences[parent];
-    const float *logits = d->logits[row];
+    const float *logits = d->logits[row].logits;
     st_allowed allowed;
     st_scored top[ST_MAX_SEQUENCES + 1];
     ST_TRY(st_decoder_filter(d, o, row, s, &allowed, err));
-    const int n = st_logits_top(logits, d->block_max, allowed.ranges, allowed.n_ranges, o->group + 1, top);
+    const int n = st_logits_top(logits, allowed.block_max, allowed.ranges, allowed.n_ranges, o->group + 1, top);
     for (int i = 0; i < n; i++) {
         const double logprob = (double)top[i].logit - allowed.log_sum;
         b->candidates[b->n_candidates++] = (candidate){s->sum + logprob, (float)logprob, top[i].id, parent};

@@ -96,13 +96,22 @@ static sotto_status check_abort(const st_decoder *d, sotto_error *err)
 sotto_status st_decoder_filter(st_decoder *d, const st_decode_options *o, int row, st_sequence *s, st_allowed *allowed,
                                sotto_error *err)
 {
-    float *logits = d->logits[row];
-    if (o->grammar)
-        ST_TRY(st_follow_time(d, o, s, logits, err));
-    if (!st_filters_apply(&o->filters, logits, s->tokens, s->n, d->block_max, allowed))
+    st_logits_row r = d->logits[row];
+    if (o->grammar) {
+        ST_TRY(st_follow_time(d, o, s, r.logits, err));
+        r.block_sum = NULL; /* they have changed */
+    }
+    if (!st_filters_apply(&o->filters, &r, s->tokens, s->n, allowed))
         return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d",
                        d->n_initial + s->n - 1);
-    return o->grammar ? st_follow_penalise(d, o, s, logits, allowed, err) : SOTTO_OK;
+    return o->grammar ? st_follow_penalise(d, o, s, &r, allowed, err) : SOTTO_OK;
+}
+
+static st_logits_row row_of(const st_decoder *d, const st_row *r)
+{
+    const bool known = r->blocks != NULL;
+    return (st_logits_row){r->logits, known ? r->blocks : d->block_max,
+                           known ? r->blocks + st_logits_blocks(d->engine.n_vocab) : NULL};
 }
 
 sotto_status st_decoder_step(st_decoder *d, const st_sequence *sequences, const int32_t *list, int n, sotto_error *err)
@@ -111,13 +120,13 @@ sotto_status st_decoder_step(st_decoder *d, const st_sequence *sequences, const 
     for (int i = 0; i < n; i++) {
         const st_sequence *s = &sequences[list[i]];
         float *logits = d->room + (size_t)i * (size_t)d->vocab->n_vocab;
-        d->rows[i] = (st_row){s->tokens[s->n - 1], d->n_initial + s->n - 1, list[i], logits};
+        d->rows[i] = (st_row){s->tokens[s->n - 1], d->n_initial + s->n - 1, list[i], logits, NULL};
     }
     const double before = st_time_now();
     ST_TRY(d->engine.decode(d->engine.ctx, d->rows, n, err));
     d->counters.decode_s += st_time_now() - before;
     for (int i = 0; i < n; i++)
-        d->logits[i] = d->rows[i].logits;
+        d->logits[i] = row_of(d, &d->rows[i]);
     d->counters.n_decode++;
     return SOTTO_OK;
 }
@@ -184,15 +193,15 @@ static sotto_status run_prompt(st_decoder *d, sotto_error *err)
     float *logits = d->room;
     for (int i = 0; i < d->n_initial; i++) {
         const bool wanted = i == d->sot_index || i == d->n_initial - 1;
-        d->rows[i] = (st_row){d->initial[i], i, 0, wanted ? logits : NULL};
+        d->rows[i] = (st_row){d->initial[i], i, 0, wanted ? logits : NULL, NULL};
         logits += wanted ? d->vocab->n_vocab : 0;
     }
     const double before = st_time_now();
     ST_TRY(d->engine.decode(d->engine.ctx, d->rows, d->n_initial, err));
     d->counters.prompt_s += st_time_now() - before;
     d->counters.n_prompt++;
-    d->logits[0] = d->rows[d->sot_index].logits;
-    d->logits[1] = d->rows[d->n_initial - 1].logits;
+    d->logits[0] = row_of(d, &d->rows[d->sot_index]);
+    d->logits[1] = row_of(d, &d->rows[d->n_initial - 1]);
     return SOTTO_OK;
 }
 
@@ -200,13 +209,14 @@ static sotto_status run_prompt(st_decoder *d, sotto_error *err)
 static sotto_status probability(st_decoder *d, int32_t token, float *out, sotto_error *err)
 {
     const st_range all = {0, d->vocab->n_vocab};
-    const float *logits = d->logits[0];
-    if (!st_logits_scan(logits, all.hi, d->block_max))
+    const st_logits_row *r = &d->logits[0];
+    if (!(r->block_sum ? st_logits_are_numbers(r->block_sum, st_logits_blocks(all.hi))
+                       : st_logits_scan(r->logits, all.hi, r->block_max)))
         return st_fail(err, SOTTO_E_DEVICE, "the network gave NaN or infinity instead of logits at position %d",
                        d->sot_index);
-    const float max = st_logits_max(logits, d->block_max, all);
-    const double sum = st_logits_sum_exp(logits, d->block_max, all, max);
-    *out = sum > 0 ? (float)(exp((double)logits[token] - (double)max) / sum) : 0.0f;
+    const float max = st_logits_max(r->logits, r->block_max, all);
+    const double sum = st_logits_sum_exp(r->logits, r->block_max, r->block_sum, all, max);
+    *out = sum > 0 ? (float)(exp((double)r->logits[token] - (double)max) / sum) : 0.0f;
     return SOTTO_OK;
 }
 
@@ -273,7 +283,7 @@ sotto_status st_decode_language(st_decoder *d, float *probabilities, int *best, 
     ST_TRY(probability(d, v->no_speech, &p, err));
     if (no_speech)
         *no_speech = p;
-    const float *logits = d->logits[0] + v->language;
+    const float *logits = d->logits[0].logits + v->language;
     *best = 0;
     for (int i = 1; i < v->n_languages; i++)
         if (logits[i] > logits[*best])

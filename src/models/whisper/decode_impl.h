@@ -23,11 +23,11 @@ struct st_decoder {
     st_rng rng;
     st_decode_counters counters;
     float *room; /* [max(n_seq, 2), n_vocab]: of logits that the engine cannot show where they are */
-    float *logits[ST_MAX_SEQUENCES]; /* of each row of the last step, [n_vocab] */
-    float *block_max;                /* [blocks of n_vocab] */
-    double *block_sum;               /* [blocks of n_vocab + 2] */
-    st_row *rows;                    /* [max(n_text_ctx, n_seq)] */
-    int32_t *initial;                /* [n_text_ctx]: prompt, start of transcript, language, task, prefix */
+    st_logits_row logits[ST_MAX_SEQUENCES]; /* of each row of the last step */
+    float *block_max;                       /* [blocks of n_vocab]: scratch */
+    double *block_sum;                      /* [blocks of n_vocab + 2]: scratch */
+    st_row *rows;                           /* [max(n_text_ctx, n_seq)] */
+    int32_t *initial;                       /* [n_text_ctx]: prompt, start of transcript, language, task, prefix */
     int n_initial, sot_index;
     int32_t *token_store;
     float *logprob_store;

@@ -14,6 +14,9 @@ typedef struct st_row {
     /* Room for the row's logits [n_vocab], or NULL: they are not wanted. decode() may leave another place here, of its own:
      * that may be written to, until encode or decode is called again. */
     float *logits;
+    /* decode() may leave a place of its own here, too: of every 64 of those logits the largest, and behind these the sums of
+     * exp(logit - largest), [2, ceil(n_vocab / 64)]. */
+    float *blocks;
 } st_row;
 
 typedef struct st_engine {

@@ -2,18 +2,25 @@
 
 #include <math.h>
 
-static void suppress(const st_filters *f, float *logits, bool first)
+static void forbid(const st_filters *f, const st_logits_row *row, const int32_t *tokens, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (row->block_sum)
+            st_logits_forbid(row->logits, f->vocab->n_vocab, row->block_max, row->block_sum, tokens[i]);
+        else
+            row->logits[tokens[i]] = -INFINITY;
+}
+
+static void suppress(const st_filters *f, const st_logits_row *row, bool first)
 {
     const st_vocab *v = f->vocab;
     if (first && f->suppress_blank) {
-        for (int64_t i = 0; i < v->n_blank; i++)
-            logits[v->blank[i]] = -INFINITY;
-        logits[v->eot] = -INFINITY;
+        forbid(f, row, v->blank, v->n_blank);
+        forbid(f, row, &v->eot, 1);
     }
-    for (int64_t i = 0; i < f->n_suppress; i++)
-        logits[f->suppress[i]] = -INFINITY;
+    forbid(f, row, f->suppress, f->n_suppress);
     if (f->timestamps)
-        logits[v->no_timestamps] = -INFINITY;
+        forbid(f, row, &v->no_timestamps, 1);
 }
 
 /* Timestamps come in pairs (an end, then the next start), except directly before the end; they never go back, and no segment
@@ -48,9 +55,11 @@ static void add_range(st_allowed *out, st_range r)
         out->ranges[out->n_ranges++] = r;
 }
 
-static double log_sum(const float *logits, const float *block_max, st_range r, float max)
+static double log_sum(const st_logits_row *row, st_range r, float max)
 {
-    return max == -INFINITY ? -INFINITY : (double)max + log(st_logits_sum_exp(logits, block_max, r, max));
+    if (max == -INFINITY)
+        return -INFINITY;
+    return (double)max + log(st_logits_sum_exp(row->logits, row->block_max, row->block_sum, r, max));
 }
 
 static double log_of_both(double a, double b)
@@ -59,31 +68,35 @@ static double log_of_both(double a, double b)
     return high == -INFINITY ? -INFINITY : high + log1p(exp(low - high));
 }
 
-void st_filters_recount(const float *logits, int32_t n_vocab, float *block_max, st_allowed *allowed)
+void st_filters_recount(const st_logits_row *row, int32_t n_vocab, st_allowed *allowed)
 {
-    (void)st_logits_scan(logits, n_vocab, block_max);
+    const st_logits_row r = {row->logits, row->block_max, NULL};
+    (void)st_logits_scan(r.logits, n_vocab, r.block_max);
     allowed->max = -INFINITY;
     allowed->log_sum = -INFINITY;
     for (int i = 0; i < allowed->n_ranges; i++) {
-        const float max = st_logits_max(logits, block_max, allowed->ranges[i]);
-        allowed->log_sum = log_of_both(allowed->log_sum, log_sum(logits, block_max, allowed->ranges[i], max));
+        const float max = st_logits_max(r.logits, r.block_max, allowed->ranges[i]);
+        allowed->log_sum = log_of_both(allowed->log_sum, log_sum(&r, allowed->ranges[i], max));
         allowed->max = max > allowed->max ? max : allowed->max;
     }
 }
 
-bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled, int n_sampled, float *block_max,
+bool st_filters_apply(const st_filters *f, const st_logits_row *row, const int32_t *sampled, int n_sampled,
                       st_allowed *out)
 {
     const int32_t n_vocab = f->vocab->n_vocab;
-    *out = (st_allowed){.max = -INFINITY, .log_sum = -INFINITY};
-    suppress(f, logits, n_sampled == 0);
-    if (!st_logits_scan(logits, n_vocab, block_max))
+    *out = (st_allowed){.max = -INFINITY, .log_sum = -INFINITY, .block_max = row->block_max};
+    if (row->block_sum && !st_logits_are_numbers(row->block_sum, st_logits_blocks(n_vocab)))
+        return false;
+    suppress(f, row, n_sampled == 0);
+    if (!row->block_sum && !st_logits_scan(row->logits, n_vocab, row->block_max))
         return false;
     st_range text = {0, n_vocab}, stamps = {n_vocab, n_vocab};
     if (f->timestamps)
         timestamp_ranges(f, sampled, n_sampled, &text, &stamps);
-    const float max_text = st_logits_max(logits, block_max, text), max_stamp = st_logits_max(logits, block_max, stamps);
-    const double log_stamps = log_sum(logits, block_max, stamps, max_stamp);
+    const float max_text = st_logits_max(row->logits, row->block_max, text),
+                max_stamp = st_logits_max(row->logits, row->block_max, stamps);
+    const double log_stamps = log_sum(row, stamps, max_stamp);
     /* A timestamp is due when all of them together are more likely than any one other token. */
     if (log_stamps > (double)max_text) {
         add_range(out, stamps);
@@ -91,7 +104,7 @@ bool st_filters_apply(const st_filters *f, float *logits, const int32_t *sampled
         out->log_sum = log_stamps;
         return true;
     }
-    const double log_text = log_sum(logits, block_max, text, max_text);
+    const double log_text = log_sum(row, text, max_text);
     add_range(out, text);
     add_range(out, stamps);
     out->max = max_text > max_stamp ? max_text : max_stamp;

@@ -114,9 +114,10 @@ static bool begins_inside_word(const st_vocab *v, const st_sequence *s)
     return i >= 0 && !ends_word(v, s->tokens[i]);
 }
 
-sotto_status st_follow_penalise(const st_decoder *d, const st_decode_options *o, st_sequence *s, float *logits,
-                                st_allowed *allowed, sotto_error *err)
+sotto_status st_follow_penalise(const st_decoder *d, const st_decode_options *o, st_sequence *s,
+                                const st_logits_row *row, st_allowed *allowed, sotto_error *err)
 {
+    float *logits = row->logits;
     const uint32_t *mask;
     ST_TRY(advance(d, o, s, err));
     if (s->place.state < 0 || allowed->n_ranges == 0 || allowed->ranges[0].lo > d->vocab->eot)
@@ -130,7 +131,7 @@ sotto_status st_follow_penalise(const st_decoder *d, const st_decode_options *o,
     for (int32_t t = d->vocab->eot + 1; t < d->vocab->timestamp; t++)
         logits[t] -= o->grammar_penalty; /* languages and tasks: they are no text */
     const double before = allowed->log_sum;
-    st_filters_recount(logits, d->vocab->n_vocab, d->block_max, allowed);
+    st_filters_recount(row, d->vocab->n_vocab, allowed);
     if (before > -INFINITY && allowed->log_sum > -INFINITY)
         s->forced += allowed->log_sum - before;
     return SOTTO_OK;

@@ -18,8 +18,8 @@ sotto_status st_follow_time(const st_decoder *d, const st_decode_options *o, st_
                             sotto_error *err);
 /* Lowers the logits of a row in which the filters have left `allowed`, which is made anew. Nothing is lowered where a timestamp
  * is due, nor after the text has left the grammar. What the grammar cost is added to s->forced. */
-sotto_status st_follow_penalise(const st_decoder *d, const st_decode_options *o, st_sequence *s, float *logits,
-                                st_allowed *allowed, sotto_error *err);
+sotto_status st_follow_penalise(const st_decoder *d, const st_decode_options *o, st_sequence *s,
+                                const st_logits_row *row, st_allowed *allowed, sotto_error *err);
 /* Whether the sequence is a whole text of the grammar. */
 sotto_status st_follow_check(const st_decoder *d, const st_decode_options *o, st_sequence *s, bool *whole,
                              sotto_error *err);

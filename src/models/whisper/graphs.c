@@ -189,5 +189,7 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
     const builder whole = {g, b.d, b.n_head, fine, fine}; /* 8 bits here cost base in q4_0 three words of 355 */
     out->logits = linear(&whole, x, m->embedding, NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */
     sotto_graph_output(g, out->logits, "logits");
+    out->blocks = sotto_block_sums(g, out->logits); /* [n_want, 2, n_vocab / 64] */
+    sotto_graph_output(g, out->blocks, "blocks");
     return sotto_graph_finish(g, err);
 }

@@ -29,6 +29,7 @@ typedef struct st_decode_graph {
     sotto_tensor *cross_base, *cross_n; /* i32 [n_rows] */
     sotto_tensor *want;                 /* i32 [n_want]: rows whose logits are wanted; NULL when all are */
     sotto_tensor *logits;               /* [n_want, n_vocab] */
+    sotto_tensor *blocks;               /* [n_want, 2, blocks]: sotto_block_sums of these */
 } st_decode_graph;
 
 sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *caches, int n_seq, int n_rows, int n_want,

@@ -25,7 +25,7 @@ static void choose(st_decoder *d, const st_decode_options *o, st_sequence *s, co
     if (o->temperature > 0.0f)
         token = st_logits_sample(logits, allowed->ranges, allowed->n_ranges, allowed->max, o->temperature, &d->rng,
                                  d->block_sum);
-    else if (st_logits_top(logits, d->block_max, allowed->ranges, allowed->n_ranges, 1, &top) == 1)
+    else if (st_logits_top(logits, allowed->block_max, allowed->ranges, allowed->n_ranges, 1, &top) == 1)
         token = top.id;
     append(d, s, token, logits, allowed);
 }
@@ -41,7 +41,7 @@ sotto_status st_search_greedy(st_decoder *d, const st_decode_options *o, sotto_e
     for (int i = 1; i < o->group; i++)
         s[i].forced = s[0].forced;
     for (int i = 0; i < o->group && status == SOTTO_OK; i++)
-        choose(d, o, &s[i], d->logits[0], &allowed);
+        choose(d, o, &s[i], d->logits[0].logits, &allowed);
     while (status == SOTTO_OK) {
         int n_live = 0;
         for (int i = 0; i < o->group; i++)
@@ -53,7 +53,7 @@ sotto_status st_search_greedy(st_decoder *d, const st_decode_options *o, sotto_e
         for (int i = 0; i < n_live && status == SOTTO_OK; i++) {
             status = st_decoder_filter(d, o, i, &s[live[i]], &allowed, err);
             if (status == SOTTO_OK)
-                choose(d, o, &s[live[i]], d->logits[i], &allowed);
+                choose(d, o, &s[live[i]], d->logits[i].logits, &allowed);
         }
     }
     int best = 0;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "models/common/cells.h"
+#include "models/common/logits.h"
 #include "models/whisper/graphs.h"
 
 enum {
@@ -55,6 +56,8 @@ struct st_net {
     uint64_t use;
     int32_t *rows; /* scratch of inputs: N_LISTS lists of rows_cap */
     int64_t rows_cap;
+    float *blocks; /* st_row.blocks of rows whose logits are copied: room for n_blocks_cap rows, NULL until it is needed */
+    int n_blocks, n_blocks_cap; /* n_blocks: in use */
     sotto_run_options run;
     bool output_valid;
 };
@@ -246,6 +249,7 @@ static void release(st_net *net)
     st_free(net->encode);
     st_free(net->cache_tensors);
     st_free(net->rows);
+    st_free(net->blocks);
 }
 
 sotto_status st_net_create(const sotto_whisper_model *model, sotto_backend *backend, sotto_arena *arena,
@@ -471,18 +475,40 @@ static sotto_status set_lists(st_net *net, const decode_plan *p, const row_lists
     return SOTTO_OK;
 }
 
+/* Logits and blocks of one row as copies. Of more rows than are ever asked for, the blocks are left out. */
+static sotto_status copy_row(st_net *net, const decode_plan *p, size_t row, st_row *r, sotto_error *err)
+{
+    const size_t n = (size_t)net->m->h.n_vocab * sizeof(float),
+                 n_of_blocks = 2 * (size_t)st_logits_blocks(net->m->h.n_vocab);
+    ST_TRY(sotto_plan_get(p->plan, p->io.logits, row * n, r->logits, n, err));
+    if (!net->blocks) {
+        net->n_blocks_cap = net->n_window * (net->n_seq > 2 ? net->n_seq : 2);
+        net->blocks = st_alloc((size_t)net->n_blocks_cap * n_of_blocks, sizeof *net->blocks);
+        if (!net->blocks)
+            return st_fail_memory(err, (size_t)net->n_blocks_cap * n_of_blocks * sizeof(float), "sums of logits");
+    }
+    if (net->n_blocks == net->n_blocks_cap)
+        return SOTTO_OK;
+    r->blocks = net->blocks + (size_t)net->n_blocks++ * n_of_blocks;
+    const size_t bytes = n_of_blocks * sizeof(float);
+    return sotto_plan_get(p->plan, p->io.blocks, row * bytes, r->blocks, bytes, err);
+}
+
 /* What the rows that want logits get of the plan's, where these lie or as a copy. */
-static sotto_status give_logits(const st_net *net, const decode_plan *p, st_row *rows, const int32_t *want, int n_want,
+static sotto_status give_logits(st_net *net, const decode_plan *p, st_row *rows, const int32_t *want, int n_want,
                                 bool in_place, sotto_error *err)
 {
-    const size_t n = (size_t)net->m->h.n_vocab, bytes = n * sizeof(float);
-    float *const view = in_place ? sotto_plan_view(p->plan, p->io.logits) : NULL;
+    const size_t n = (size_t)net->m->h.n_vocab, n_of_blocks = 2 * (size_t)st_logits_blocks(net->m->h.n_vocab);
+    float *const logits = in_place ? sotto_plan_view(p->plan, p->io.logits) : NULL;
+    float *const blocks = logits ? sotto_plan_view(p->plan, p->io.blocks) : NULL;
     for (int i = 0; i < n_want; i++) {
+        st_row *r = &rows[want[i]];
         const size_t row = (size_t)(p->io.want ? i : want[i]);
-        if (view)
-            rows[want[i]].logits = view + row * n;
+        r->blocks = blocks ? blocks + row * n_of_blocks : NULL;
+        if (logits)
+            r->logits = logits + row * n;
         else
-            ST_TRY(sotto_plan_get(p->plan, p->io.logits, row * bytes, rows[want[i]].logits, bytes, err));
+            ST_TRY(copy_row(net, p, row, r, err));
     }
     return SOTTO_OK;
 }
@@ -514,6 +540,7 @@ static sotto_status decode(void *ctx, st_row *rows, int n_rows, sotto_error *err
     const int most = net->m->h.n_text_ctx;
     if (n_rows < 1 || n_rows > net->n_window * most)
         return st_fail(err, SOTTO_E_ARGUMENT, "decode: %d rows, expected 1 to %d", n_rows, net->n_window * most);
+    net->n_blocks = 0;
     for (int i = 0; i < n_rows; i += most)
         ST_TRY(decode_piece(net, rows + i, n_rows - i < most ? n_rows - i : most, n_rows - i <= most, err));
     return SOTTO_OK;

@@ -148,7 +148,9 @@ def run_sotto(spec, folder):
     if spec["what"] == "steps":
         return {k: document[k] for k in ("encoder_ms", "decoder_ms", "decoder_5_ms")} | {"peak_mb": document["peak_rss_mb"]}
     text = "".join(s["text"] for s in document["segments"])
-    return {"seconds": document["timings"]["total_s"], "text": text, "peak_mb": peak}
+    t = document["timings"]
+    step = (t["total_s"] - t["mel_s"] - t["encode_s"] - t["prompt_s"]) / t["steps"] * 1e3
+    return {"seconds": t["total_s"], "text": text, "peak_mb": peak, "step_ms": step}
 
 
 def run(spec, folder):
@@ -206,7 +208,7 @@ def rows_of(args, results, seconds, text):
     for (mode, program, number), runs in results.items():
         row = {"mode": mode, "program": program, "type": number, "runs": len(runs)}
         row["peak_mb"] = max((r.get("peak_mb") or 0) for r in runs)
-        for key in ("encoder_ms", "decoder_ms", "decoder_5_ms"):
+        for key in ("encoder_ms", "decoder_ms", "decoder_5_ms", "step_ms"):
             if key in runs[0]:
                 row[key] = statistics.median(r[key] for r in runs)
         if mode != "steps":

@@ -264,7 +264,8 @@ def page_peers(bench, peers):
     rows = peers["rows"]
     text = [f"## Beside other programs\n`bench/peers.py`, {peers['threads']} threads: a recording of {peers['seconds']:.0f} s and {peers['words']} words ({peers['what']}), "
             "model `base`. Runs alternate, every one in a process of its own; times are medians without loading. The ratio is the time of that program to that of Sotto "
-            "with int8 in the same mode: above 1 Sotto is faster. Memory is the peak of the process.\n"]
+            "with int8 in the same mode: above 1 Sotto is faster. Memory is the peak of the process. \"five rows\" are beams that hear noise and have little "
+            "in common; \"step ms\", of the recording, is all that is not mel, encoder or prompt, by the number of steps: also choosing tokens.\n"]
     steps = [r for r in rows if r["mode"] == "steps"]
     text.append(table(["program", "numbers", "encoder window ms", "ratio", "decoder step ms", "ratio", "five rows ms", "runs"],
                       [[r["program"], r["type"], number(r, "encoder_ms", ".0f"), number(r, "ratio_encoder_ms", ".2f"), number(r, "decoder_ms", ".2f"),
@@ -275,9 +276,9 @@ def page_peers(bench, peers):
         if not mine:
             continue
         text.append(f"### {mode}\n")
-        text.append(table(["program", "numbers", "s", "times real time", "ratio", "word errors", "peak MB", "runs"],
+        text.append(table(["program", "numbers", "s", "times real time", "ratio", "word errors", "step ms", "peak MB", "runs"],
                           [[r["program"], r["type"], number(r, "seconds"), number(r, "real_time"), number(r, "ratio_seconds", ".2f"), f"{r['errors']}/{r['words']}",
-                            number(r, "peak_mb", ".0f"), r["runs"]] for r in mine]))
+                            number(r, "step_ms", ".2f"), number(r, "peak_mb", ".0f"), r["runs"]] for r in mine]))
         groups.append((mode, [(f"{r['program']} {r['type']}", r["real_time"]) for r in mine]))
     text.append(bench.plot("performance-peers.svg", svg.bars("A recording of five minutes, model base", "times real time", groups)))
     return "\n".join(text) + "\n"

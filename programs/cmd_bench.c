@@ -195,11 +195,8 @@ static int used_threads(const sotto_backend_options *asked)
     const bool reference = asked->device && strcmp(asked->device, "reference") == 0;
     const sotto_backend_options o = {
         .device = reference ? "reference" : "cpu", .n_threads = n, .cpu_level = asked->cpu_level};
-    if (sotto_backend_open(&o, &backend, &err) == SOTTO_OK) {
-        const char *comma = strrchr(sotto_backend_description(backend), ',');
-        if (!comma || sscanf(comma, ", %d thread", &n) != 1)
-            n = asked->n_threads;
-    }
+    if (!reference && sotto_backend_open(&o, &backend, &err) == SOTTO_OK)
+        n = sotto_backend_threads(backend);
     sotto_backend_free(backend);
     return n;
 }

@@ -383,7 +383,7 @@ static int load(job *j)
         sotto_whisper_model_get_info(j->model, &j->info);
         status = sotto_whisper_session_create(j->model, &so, &j->session, &err);
     }
-    if (status == SOTTO_OK && (j->args->vad || (j->args->batch != 1 && !j->args->no_vad))) {
+    if (status == SOTTO_OK && (j->args->vad || (j->options.batch != 1 && !j->args->no_vad))) {
         const sotto_backend_options backend = {.cpu_level = mo.backend.cpu_level, .logger = mo.backend.logger};
         if (!cli_vad_open(&j->args->vad_args, j->args->model_dir, &backend, &j->vad, &err))
             status = explain_vad(j, &err);

@@ -110,8 +110,10 @@ const cli_option transcribe_options[] = {
     {"grammar-penalty", NULL, CLI_NUMBER, AT(grammar_penalty), "X", "100", 0, 1e6, NULL,
      "what tokens that leave the grammar lose from their logits"},
 
-    {"batch", NULL, CLI_INT, AT(batch), "N", "1", 0, 32, NULL,
-     "decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine"},
+    {"batch", NULL, CLI_INT, AT(batch), "N", "-1", -1, 32, NULL,
+     "decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine (1, 4 or 8, by its "
+     "cores); "
+     "-1 = with --vad 0, else 1"},
     {"vad", NULL, CLI_FLAG, AT(vad), NULL, NULL, 0, 0, NULL,
      "decode only where there is speech, in windows that end in pauses"},
     {"no-vad", NULL, CLI_FLAG, AT(no_vad), NULL, NULL, 0, 0, NULL,
@@ -220,7 +222,7 @@ int transcribe_fill(const cli_command *command, const transcribe_args *a, sotto_
     o->max_context = (int)a->max_context;
     if (a->vad && a->no_vad)
         return cli_usage(command, "--vad and --no-vad exclude each other");
-    o->batch = (int)a->batch;
+    o->batch = a->batch >= 0 ? (int)a->batch : a->vad ? 0 : 1;
     o->grammar_penalty = (float)a->grammar_penalty;
     cli_vad_fill(&a->vad_args, &o->vad_options);
     return CLI_OK;

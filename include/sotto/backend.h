@@ -90,6 +90,8 @@ SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_open_like(const sotto_backe
 SOTTO_API void sotto_backend_free(sotto_backend *backend);
 /* "cpu v4, 2 threads"; valid as long as the backend. */
 SOTTO_API const char *sotto_backend_description(const sotto_backend *backend);
+/* Threads that the CPU computes with, if that is one of its devices. */
+SOTTO_API int sotto_backend_threads(const sotto_backend *backend);
 SOTTO_API int sotto_backend_device_count(const sotto_backend *backend);
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_backend_device(const sotto_backend *backend, int device,
                                                             sotto_device_info *out, sotto_error *err);

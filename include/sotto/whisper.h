@@ -152,7 +152,8 @@ typedef struct sotto_whisper_options {
 
     /* Several windows at once: the recording is cut into chunks of at most a window, in pauses found by `vad` or else at the
      * most silent place of the window's last third, and this many are decoded together, which reads the weights once for all
-     * of them. 1 .. 32; 1 = one window after another; 0 = as many as suit the machine. Default 1. Every option acts as ever,
+     * of them. 1 .. 32; 1 = one window after another; 0 = as many as suit the machine: 8 on accelerators and with 8 threads,
+     * 4 with 4, else 1, and fewer where a quarter of the free memory does not hold their caches. Default 1. Every option acts as ever,
      * but a chunk is a recording of its own: prompts, previous text and thresholds act inside it, random numbers begin anew,
      * and a language that is not given is detected in the first chunk, for all. Every run gives the same text; another number
      * may round differently. Caches take memory for each window, and each has a thread that mostly waits. */

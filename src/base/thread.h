@@ -47,6 +47,13 @@ void st_thread_yield(void);
 
 /* Cores that this process may run on, at least 1. */
 int st_thread_cores(void);
+/* Threads that compute when so many are asked for, 0 = as there are cores; at most twice the cores, as the rest would only wait
+ * at every barrier for a turn on one: hundreds take minutes. */
+static inline int st_thread_useful(int asked)
+{
+    const int cores = st_thread_cores(), most = cores < 2 ? 4 : 2 * cores;
+    return asked == 0 ? cores : asked < most ? asked : most;
+}
 /* Seconds of a clock that never goes back. */
 double st_time_now(void);
 

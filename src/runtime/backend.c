@@ -246,6 +246,11 @@ const char *sotto_backend_description(const sotto_backend *backend)
     return backend ? backend->description : "";
 }
 
+int sotto_backend_threads(const sotto_backend *backend)
+{
+    return backend ? st_thread_useful(backend->n_threads) : 1;
+}
+
 int sotto_backend_device_count(const sotto_backend *backend)
 {
     return backend ? backend->n_device : 0;

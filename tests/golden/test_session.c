@@ -131,14 +131,14 @@ static void a_batch_gives_the_same_every_time(void **state)
     sotto_whisper_get_timings(s, &before);
     run(s, pcm, N, &o);
     const uint64_t sequential = digest(s);
-    static const int sizes[] = {3, 8, 0};
+    static const int sizes[] = {3, 8};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         o.batch = sizes[k];
         run(s, pcm, N, &o);
         const uint64_t first = digest(s);
         sotto_whisper_get_timings(s, &t);
         assert_true(t.n_encode >= 4 && t.n_prompt >= 4 && sotto_whisper_segment_count(s) >= 4);
-        const uint64_t n = sizes[k] ? (uint64_t)sizes[k] : 8;
+        const uint64_t n = (uint64_t)sizes[k];
         assert_true(t.self_cache_bytes == n * before.self_cache_bytes &&
                     t.cross_cache_bytes == n * before.cross_cache_bytes);
         sotto_whisper_set_lookahead(s, 100);
@@ -162,6 +162,34 @@ static void a_batch_gives_the_same_every_time(void **state)
     free(pcm);
     sotto_whisper_session_free(s);
     sotto_whisper_model_free(model);
+}
+
+/* Two threads for each core are the most that is used, or four: so many there are everywhere. */
+static void a_batch_is_chosen_by_the_threads(void **state)
+{
+    (void)state;
+    static const struct {
+        int threads;
+        uint64_t windows;
+    } cases[] = {{1, 1}, {3, 1}, {4, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sotto_whisper_model_options mo;
+        sotto_whisper_model_options_default(&mo);
+        mo.backend.n_threads = cases[i].threads;
+        sotto_whisper_model *model;
+        sotto_error err;
+        assert_int_equal(sotto_whisper_model_open(TINY, &mo, &model, &err), SOTTO_OK);
+        sotto_whisper_session *s = open_session(model);
+        sotto_whisper_options o = short_options();
+        sotto_whisper_timings before, t;
+        sotto_whisper_get_timings(s, &before);
+        o.batch = 0;
+        assert_int_equal(sotto_whisper_begin(s, &o, &err), SOTTO_OK);
+        sotto_whisper_get_timings(s, &t);
+        assert_int_equal(t.cross_cache_bytes, cases[i].windows * before.cross_cache_bytes);
+        sotto_whisper_session_free(s);
+        sotto_whisper_model_free(model);
+    }
 }
 
 static void pieces_give_what_the_whole_gives(void **state)
@@ -515,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_second_session_costs_only_its_own_memory),
         cmocka_unit_test(models_from_memory_and_callbacks),
         cmocka_unit_test(a_batch_gives_the_same_every_time),
+        cmocka_unit_test(a_batch_is_chosen_by_the_threads),
         cmocka_unit_test(null_is_refused_everywhere),
         cmocka_unit_test(an_encoder_from_outside),
         cmocka_unit_test(abort_inside_the_encoder),

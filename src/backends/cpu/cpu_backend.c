@@ -77,11 +77,8 @@ static sotto_status open_cpu(int index, const sotto_backend_options *options, vo
     int n_threads = options != NULL ? options->n_threads : 0;
     if (n_threads < 0 || n_threads > ST_POOL_MAX_THREADS)
         return st_fail(err, SOTTO_E_ARGUMENT, "%d threads, expected 0 to %d", n_threads, ST_POOL_MAX_THREADS);
-    const int cores = st_thread_cores(), most = cores < 2 ? 4 : 2 * cores, asked = n_threads;
-    if (n_threads == 0)
-        n_threads = cores;
-    if (n_threads > most) /* the rest would only wait at every barrier for a turn on a core: hundreds take minutes */
-        n_threads = most;
+    const int cores = st_thread_cores(), asked = n_threads;
+    n_threads = st_thread_useful(asked);
     st_cpu *cpu = st_calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return st_fail_memory(err, sizeof *cpu, "the CPU backend");

@@ -14,7 +14,7 @@
 
 enum {
     MAX_SEQUENCES = 16,
-    DEFAULT_BATCH = 8,                            /* more gain little and take memory */
+    MOST_BATCH = 8,                               /* that is chosen: more gain little and take memory */
     FEED_SAMPLES = 30 * SOTTO_WHISPER_SAMPLE_RATE /* decode as soon as a window more is there, not after a whole hour */
 };
 
@@ -274,6 +274,24 @@ void sotto_whisper_set_encoder(sotto_whisper_session *session,
         st_net_set_encoder(session->net, encode, user);
 }
 
+/* How many windows at once suit the machine. Steps of one row leave accelerators and most of many cores idle, as they wait for
+ * memory and for each other, while the encoder uses them all; two cores gain a tenth at most, for a lot of memory. */
+static int suitable_batch(const sotto_whisper_session *s)
+{
+    const st_hparams *h = &s->model->h;
+    sotto_device_info info;
+    const int device = sotto_backend_layer_device(s->backend, h->n_audio_layer, st_whisper_layers(s->model)),
+              threads = sotto_backend_threads(s->backend);
+    if (sotto_backend_device(s->backend, device, &info, NULL) != SOTTO_OK)
+        return 1;
+    int n = info.kind == SOTTO_DEVICE_GPU || threads >= 8 ? MOST_BATCH : threads >= 4 ? 4 : 1;
+    const st_net_bytes bytes = st_net_get_bytes(s->net);
+    const uint64_t window = (bytes.self_cache + bytes.cross_cache) / (uint64_t)s->engine.n_window;
+    while (n > 1 && info.memory_free > 0 && (uint64_t)n * window > info.memory_free / 4)
+        n /= 2;
+    return n;
+}
+
 /* Caches for n windows, and what decodes them together when there are several. */
 static sotto_status size_batch(sotto_whisper_session *s, int n, sotto_error *err)
 {
@@ -295,7 +313,7 @@ static sotto_status begin_logic(sotto_whisper_session *s, const sotto_whisper_op
     if (o->size != sizeof *o) /* nothing else of it may be read */
         return st_longform_begin(s->longform, o, err);
     sotto_whisper_options quiet = *o;
-    const int n = o->batch == 0 ? DEFAULT_BATCH : o->batch;
+    const int n = o->batch == 0 ? suitable_batch(s) : o->batch;
     if (n > 1)
         quiet.logger.write = NULL;                       /* the batch will say it */
     ST_TRY(st_longform_begin(s->longform, &quiet, err)); /* checks all options */

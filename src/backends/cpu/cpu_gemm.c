@@ -184,38 +184,68 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
     }
 }
 
-/* `blocks` blocks from b on of a panel, for all rows: acc [rows / mr][2][mr][16] = (first ? 0 : acc) + .. */
-static void panel_part(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows,
-                       const areas *s, int64_t b, int blocks, float *acc)
+/* A part of a panel: `blocks` blocks from b on. */
+typedef struct part {
+    const uint8_t *panel;
+    int64_t b;
+    int blocks;
+} part;
+
+/* A part for all packed rows: acc [rows / mr][2][mr][16] = (first ? 0 : acc) + .. Each tile has its share of the next part
+ * fetched, and in the last part the places of its results, `out`. */
+static void panel_part(const st_cpu_kernels *k, const st_cpu_right *right, const part *at, const part *next, int n_rows,
+                       const areas *s, float *acc, const float *out, ptrdiff_t out_stride)
 {
     const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
-    const size_t row_bytes = (size_t)(n_block * parts) * 2 * CHUNK;
-    const uint8_t *packed = panel + st_cpu_block_bytes(right->type) * (size_t)b;
+    const size_t row_bytes = (size_t)(n_block * parts) * 2 * CHUNK, block_bytes = st_cpu_block_bytes(right->type);
+    const uint8_t *packed = at->panel + block_bytes * (size_t)at->b;
+    const int chunks = 2 * at->blocks * (int)parts;
     const float *w = s->expanded;
     if (right->type == ST_CPU_W_F32)
         w = (const float *)(const void *)packed;
     else
-        k->expand[right->type](packed, blocks, s->expanded);
-    for (int r = 0; r < n_rows; r += k->mr) {
+        k->expand[right->type](packed, at->blocks, s->expanded);
+    const char *const lines = (const char *)next->panel + block_bytes * (size_t)next->b;
+    const size_t ahead_bytes = block_bytes * (size_t)next->blocks, share = (size_t)chunks * 4 * CHUNK;
+    const bool last = at->b + at->blocks == n_block;
+    for (int r = 0, i = 0; r < n_rows; r += k->mr, i++) {
         const int rows = n_rows - r < k->mr ? n_rows - r : k->mr;
-        const uint8_t *tile = s->packed + row_bytes * (size_t)r + (size_t)(b * parts * 2 * CHUNK * rows);
-        k->product[rows]((const float *)(const void *)tile, w, 2 * blocks * (int)parts, acc + (size_t)r * TILE, b == 0);
+        const float *a = (const float *)(const void *)(s->packed + row_bytes * (size_t)r) +
+                         (size_t)(at->b * parts) * ST_CPU_BLOCK * (size_t)rows;
+        float *sums = acc + (size_t)r * TILE;
+        if (rows < k->mr) {
+            k->product[rows](a, w, chunks, sums, at->b == 0);
+            continue;
+        }
+        const st_cpu_ahead ahead = {.lines =
+                                        share * (size_t)i < ahead_bytes ? lines + share * (size_t)i : (const char *)w,
+                                    .out = out + r * out_stride,
+                                    .out_stride = out_stride,
+                                    .rows = last ? rows : 0};
+        k->product_ahead(a, w, chunks, sums, at->b == 0, &ahead);
     }
 }
 
-/* `panels` panels, whose sums lie one behind the other. */
-static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int panels, int n_rows,
-                       const areas *s)
+/* `panels` panels, whose sums lie one behind the other; `out`: where the results of the first row and column go. */
+static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int panels, bool more,
+                       int n_rows, const areas *s, const float *out, ptrdiff_t out_stride)
 {
     const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k);
     const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
     const int64_t step = (right->type == ST_CPU_W_F32 && panels == 1 ? n_block * parts : EXPAND_BLOCKS) / parts;
     if (n_block == 0)
         memset(s->acc, 0, sizeof(float) * (size_t)(panels * ACC_FLOATS));
-    for (int64_t b = 0; b < n_block; b += step)
-        for (int p = 0; p < panels; p++)
-            panel_part(k, right, panel + panel_bytes * (size_t)p, n_rows, s, b,
-                       (int)(n_block - b < step ? n_block - b : step), s->acc + (ptrdiff_t)p * ACC_FLOATS);
+    const int64_t steps = (n_block + step - 1) / step * panels;
+    part at = {panel, 0, (int)(n_block < step ? n_block : step)};
+    for (int64_t i = 0; i < steps; i++) {
+        const bool over = i + 1 == steps; /* then another group follows, or nothing */
+        const int64_t p = over ? panels : (i + 1) % panels, b = over ? 0 : (i + 1) / panels * step;
+        const int64_t blocks = over && !more ? 0 : n_block - b < step ? n_block - b : step;
+        const part next = {panel + panel_bytes * (size_t)(p < panels || more ? p : 0), b, (int)blocks};
+        panel_part(k, right, &at, &next, n_rows, s, s->acc + i % panels * ACC_FLOATS, out + i % panels * ST_CPU_PANEL,
+                   out_stride);
+        at = next;
+    }
 }
 
 /* n_rows: packed ones, in tiles of `most`. */
@@ -274,12 +304,14 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
         const int64_t col = p * ST_CPU_PANEL;
+        const int64_t left = panel + n_panels - p;
         float *sums = s.acc + (t.dot != NULL ? 0 : (p - panel) % group * ACC_FLOATS);
         const int cols = (int)(right->n - col < ST_CPU_PANEL ? right->n - col : ST_CPU_PANEL);
         if (t.dot != NULL && !t.few)
             panel_dot(k, right, w, n_rows * t.digits, t.tile * t.digits, &s);
         else if (t.narrow == NULL && !t.few && (p - panel) % group == 0)
-            panel_many(k, right, w, (int)(panel + n_panels - p < group ? panel + n_panels - p : group), n_rows, &s);
+            panel_many(k, right, w, (int)(left < group ? left : group), left > group, n_rows, &s,
+                       e->out + row * e->out_stride + col, e->out_stride);
         for (int r = 0; r < n_rows; r += t.tile) {
             const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, rows);
             const uint8_t *a = s.packed + row_bytes * (size_t)r;

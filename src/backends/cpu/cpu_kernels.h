@@ -94,7 +94,18 @@ enum {
     ST_CPU_WINDOW_MAX_D = 128
 };
 
+/* What a product fetches while it multiplies: one line of `lines` for each four k, into the second cache, and the places of
+ * its results, 32 columns of `rows` rows. */
+typedef struct st_cpu_ahead {
+    const char *lines;
+    const float *out;
+    ptrdiff_t out_stride;
+    int rows;
+} st_cpu_ahead;
+
 typedef void (*st_cpu_product)(const float *a, const float *b, int chunks, float *acc, bool first);
+typedef void (*st_cpu_product_ahead)(const float *a, const float *b, int chunks, float *acc, bool first,
+                                     const st_cpu_ahead *ahead);
 typedef void (*st_cpu_expand)(const uint8_t *blocks, int n_block, float *out);
 typedef void (*st_cpu_skinny)(const float *a, const uint8_t *blocks, int n_block, float *acc);
 typedef void (*st_cpu_map)(const float *x, float *y, int64_t n);
@@ -225,6 +236,7 @@ typedef struct st_cpu_kernels {
     /* acc [2][rows][16] = (first ? 0 : acc) + A B: A `chunks` chunks of a packed tile, B [16 * chunks][32] floats.
      * Indexed by rows, 1 .. mr. */
     st_cpu_product product[ST_CPU_MAX_MR + 1];
+    st_cpu_product_ahead product_ahead; /* of mr rows */
     /* n_block blocks of one panel to [32 * n_block][32] floats; not for f32, which is that already. */
     st_cpu_expand expand[ST_CPU_W_COUNT];
     /* acc [2][rows][16] = A B for few rows, B read in its packed type. Indexed by rows, 1 .. skinny_rows. */

@@ -14,14 +14,26 @@ INL int tile_at(int rows, int r, int c)
 
 /* ---- many rows: B is f32 ---- */
 
-INL void product_columns(int rows, const float *a, const float *b, int chunks, float *acc, bool first, int column)
+INL void product_columns(int rows, const float *a, const float *b, int chunks, float *acc, bool first, int column,
+                         const st_cpu_ahead *ahead)
 {
+    st_cpu_ahead fetch = ahead != NULL ? *ahead : (st_cpu_ahead){.rows = 0};
     vf c[ST_MR][ST_NV];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_NV; v++) c[r][v] =
         first ? v_zero() : v_load(acc + tile_at(rows, r, column + v * VL));
     b += column;
     for (int i = 0; i < chunks; i++, a += 16 * (rows - 1)) {
+        if (ahead != NULL && fetch.rows > 0 && i >= chunks - 16) {
+            __builtin_prefetch(fetch.out, 1);
+            __builtin_prefetch(fetch.out + ST_CPU_PANEL - 1, 1);
+            fetch.out += fetch.out_stride;
+            fetch.rows--;
+        }
         for (int four = 0; four < 4; four++, a += 4, b += 4 * ST_CPU_PANEL) {
+            if (ahead != NULL) {
+                __builtin_prefetch(fetch.lines, 0, 2);
+                fetch.lines += 64;
+            }
             UNROLL for (int k = 0; k < 4; k++)
             {
                 vf w[ST_NV];
@@ -42,8 +54,15 @@ INL void product_columns(int rows, const float *a, const float *b, int chunks, f
     static void product_##R(const float *a, const float *b, int chunks, float *acc, bool first) \
     {                                                                                           \
         for (int column = 0; column < ST_CPU_PANEL; column += ST_NV * VL)                       \
-            product_columns(R, a, b, chunks, acc, first, column);                               \
+            product_columns(R, a, b, chunks, acc, first, column, NULL);                         \
     }
+
+static void product_ahead(const float *a, const float *b, int chunks, float *acc, bool first, const st_cpu_ahead *ahead)
+{
+    product_columns(ST_MR, a, b, chunks, acc, first, 0, ahead);
+    for (int column = ST_NV * VL; column < ST_CPU_PANEL; column += ST_NV * VL)
+        product_columns(ST_MR, a, b, chunks, acc, first, column, NULL);
+}
 
 /* ---- packed types: 32 k of VL columns, in groups that share their loads ---- */
 
@@ -283,14 +302,14 @@ INL void finish_store(const st_cpu_epilogue *e, vf x, int64_t row, int64_t col, 
 INL void finish_act(sotto_activation act, const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows,
                     int64_t row, int64_t col, int cols)
 {
-    for (int r = 0; r < rows; r++) {
-        for (int c = 0; c < cols; c += VL) {
-            const int n = cols - c < VL ? cols - c : VL;
-            vf x = v_load(acc + tile_at(tile_rows, r, c));
-            if (e->bias != NULL)
-                x = v_add(x, n == VL ? v_load(e->bias + col + c) : v_load_n(e->bias + col + c, n));
-            finish_store(e, activate(act, x), row + r, col + c, n);
-        }
+    for (int c = 0; c < cols; c += VL) {
+        const int n = cols - c < VL ? cols - c : VL;
+        const vf bias = e->bias == NULL ? v_set1(-0.0f) /* changes no number, not even the sign of a zero */
+                        : n == VL       ? v_load(e->bias + col + c)
+                                        : v_load_n(e->bias + col + c, n);
+        const float *sums = acc + tile_at(tile_rows, 0, c);
+        for (int r = 0; r < rows; r++)
+            finish_store(e, activate(act, v_add(v_load(sums + r * 16), bias)), row + r, col + c, n);
     }
 }
 
@@ -407,6 +426,7 @@ void LEVEL(st_cpu_fill_product)(st_cpu_kernels *k)
     _Static_assert(ST_PRODUCT_ROWS == ST_MR, "the list of product kernels goes to ST_MR");
     k->mr = ST_MR;
     k->skinny_rows = ST_SKINNY_ROWS;
+    k->product_ahead = product_ahead;
     memset(k->product, 0, sizeof k->product);
     memset(k->skinny, 0, sizeof k->skinny);
 #define SET(R) k->product[R] = product_##R;

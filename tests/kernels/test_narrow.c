@@ -300,29 +300,36 @@ static void test_special(void **state)
     each_level(check_special_cases);
 }
 
-/* The largest sums: no step may saturate. */
-static void check_extremes(const st_cpu_kernels *k)
+/* The largest sums: no step may saturate. Whole tiles and rows left over, of numbers that are all at one end of their range. */
+static void check_extremes_of(const st_cpu_kernels *k, int64_t kk, int x_sign, int w_sign)
 {
-    const int64_t kk = 5120;
+    enum { ROWS = 35, COLUMNS = 33 };
     uint8_t *row = malloc(st_cpu_row_bytes(ST_CPU_W_I8, kk));
-    float *x = malloc((size_t)kk * 4), y;
+    float *x = malloc((size_t)kk * 4), y[ROWS * COLUMNS];
     for (int64_t i = 0; i < kk; i++)
-        x[i] = 255;
-    for (int sign = -1; sign <= 1; sign += 2) {
-        const float one = 1;
-        memcpy(row, &one, 4);
-        memset(row + 4, sign < 0 ? -127 & 255 : 127, (size_t)kk);
-        uint8_t *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, 1, kk));
-        st_cpu_pack_rows(ST_CPU_W_I8, kk, row, 0, 1, packed);
-        const st_cpu_left left = {.x = x, .n1 = 1, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-        const st_cpu_right right = {ST_CPU_W_I8, 1, kk, packed, false, false, false};
-        const st_cpu_epilogue e = {.out = &y, .out_stride = 1};
-        run_product(k, &left, &right, &e, 1);
-        assert_true(y == (float)(sign * 255 * 127 * (int)kk));
-    }
+        x[i] = (float)(255 * x_sign);
+    memcpy(row, &(float){1}, 4);
+    memset(row + 4, w_sign < 0 ? -127 & 255 : 127, (size_t)kk);
+    uint8_t *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, COLUMNS, kk));
+    for (int i = 0; i < COLUMNS; i++)
+        st_cpu_pack_rows(ST_CPU_W_I8, kk, row, i, 1, packed);
+    const st_cpu_left left = {.x = x, .n1 = ROWS, .n2 = 1}; /* the same row again */
+    const st_cpu_right right = {ST_CPU_W_I8, COLUMNS, kk, packed, false, false, false};
+    const st_cpu_epilogue e = {.out = y, .out_stride = COLUMNS};
+    run_product(k, &left, &right, &e, ROWS);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        assert_true(y[i] == (float)(x_sign * w_sign * 255 * 127 * (int)kk));
     free(row);
     free(x);
     guard_free_all();
+}
+
+static void check_extremes(const st_cpu_kernels *k)
+{
+    static const int64_t sizes[] = {5120, 32768, 33000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int signs = 0; signs < 4; signs++)
+            check_extremes_of(k, sizes[i], signs & 1 ? -1 : 1, signs & 2 ? -1 : 1);
 }
 
 static void test_extremes(void **state)

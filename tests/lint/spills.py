@@ -41,6 +41,8 @@ BOUNDS = [
     ("dot_neon", r"product_\w+", 20),
     ("dot_(?:neon|dotprod)", r"\w+", 12),
     ("narrow_(?:dotprod|i8mm|bf16mm)", r"pack_row\w*", 4),
+    ("narrow_avxvnni", r"block_i8", 2),
+    (r"narrow_avx\w+", r"block_finish_tile", 20),
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_panel", 150),
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),

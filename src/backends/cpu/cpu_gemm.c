@@ -285,7 +285,8 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
     const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k),
                  row_bytes = t.chunk * (size_t)(t.chunks * t.digits);
     if (t.narrow != NULL && t.narrow->block != NULL && t.digits == 1) {
-        const st_cpu_narrow_block block = {.e = e,
+        const st_cpu_narrow_block block = {.k = k,
+                                           .e = e,
                                            .a = s.packed,
                                            .chunks = (int)t.chunks,
                                            .rows = n_rows,

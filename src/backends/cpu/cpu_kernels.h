@@ -129,6 +129,7 @@ typedef struct st_cpu_row_scale {
  * below 2^-126 as 0: to nearest on x86, on arm64 to odd, where what f32 cannot hold becomes the neighbour whose last bit is set:
  * off by less than a unit in the last place instead of half of one, to neither side more than to the other. */
 typedef struct st_cpu_narrow_block {
+    const struct st_cpu_kernels *k;
     const st_cpu_epilogue *e;
     const uint8_t *a;              /* packed tiles of mr rows, but for the last */
     int chunks, rows;              /* rows <= ST_CPU_ROW_BLOCK */

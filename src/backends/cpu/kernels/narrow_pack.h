@@ -51,6 +51,21 @@ INL float narrow_range(const float *x, int64_t k, float *lowest)
     return v_hmax(high[0]) - *lowest + v_hsum(check[0]);
 }
 
+/* A whole chunk, without the second bytes. */
+INL void narrow_chunk(const narrow_steps *s, const float *x, uint8_t *out)
+{
+#if defined(ST_OWN_BYTES)
+    UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += 4 * VL)
+    {
+        vf v[4];
+        UNROLL for (int i = 0; i < 4; i++) v[i] = v_mul(v_load(x + j + i * VL), s->factor);
+        v_store_u8(out + j, v, s->zero);
+    }
+#else
+    UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL) vi_store_bytes(out + j, narrow_step(s, v_load(x + j)));
+#endif
+}
+
 static void pack_row_i8(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
 {
     const float steps = fine != NULL ? 65535.0f : 255.0f;
@@ -67,12 +82,11 @@ static void pack_row_i8(const float *x, int64_t k, void *dst, void *fine, int ro
     const ptrdiff_t step = ST_CPU_I8_BLOCK * (ptrdiff_t)rows;
     uint8_t *out = dst, *low_out = fine;
     int64_t i = 0;
-    for (; fine == NULL && i + ST_CPU_I8_BLOCK <= k; i += ST_CPU_I8_BLOCK, out += step)
-        UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL)
-        {
-            __builtin_prefetch(x + i + j + k); /* what comes next, as a rule */
-            vi_store_bytes(out + j, narrow_step(&s, v_load(x + i + j)));
-        }
+    for (; fine == NULL && i + ST_CPU_I8_BLOCK <= k; i += ST_CPU_I8_BLOCK, out += step) {
+        UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += 16)
+            __builtin_prefetch(x + i + j + k); /* comes next, as a rule */
+        narrow_chunk(&s, x + i, out);
+    }
     for (; i < k; i += ST_CPU_I8_BLOCK, out += step) {
         for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL) {
             const vi bits = narrow_step(&s, narrow_load(x, i + j, k));

@@ -235,6 +235,16 @@ INL void vi_store_bytes(uint8_t *p, vi v)
     const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
     _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
 }
+/* round(x) + zero of 4 * VL numbers, clamped to what a byte holds. |x| and zero are below 2^15. */
+#define ST_OWN_BYTES
+INL void v_store_u8(uint8_t *p, const vf x[4], vi zero)
+{
+    const vi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7), words = _mm256_packs_epi32(zero, zero);
+    const vi low = _mm256_packs_epi32(_mm256_cvtps_epi32(x[0]), _mm256_cvtps_epi32(x[1]));
+    const vi high = _mm256_packs_epi32(_mm256_cvtps_epi32(x[2]), _mm256_cvtps_epi32(x[3]));
+    const vi bytes = _mm256_packus_epi16(_mm256_add_epi16(low, words), _mm256_add_epi16(high, words));
+    _mm256_storeu_si256((__m256i *)p, _mm256_permutevar8x32_epi32(bytes, order));
+}
 /* VL bytes, zero-extended */
 INL vi vi_load_u8(const uint8_t *p)
 {

@@ -224,6 +224,17 @@ INL void vi_store_bytes(uint8_t *p, vi v)
 {
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v));
 }
+/* round(x) + zero of 4 * VL numbers, clamped to what a byte holds. |x| and zero are below 2^15. */
+#define ST_OWN_BYTES
+INL void v_store_u8(uint8_t *p, const vf x[4], vi zero)
+{
+    const vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const vi words = _mm512_packs_epi32(zero, zero);
+    const vi low = _mm512_packs_epi32(_mm512_cvtps_epi32(x[0]), _mm512_cvtps_epi32(x[1]));
+    const vi high = _mm512_packs_epi32(_mm512_cvtps_epi32(x[2]), _mm512_cvtps_epi32(x[3]));
+    const vi bytes = _mm512_packus_epi16(_mm512_add_epi16(low, words), _mm512_add_epi16(high, words));
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, bytes));
+}
 /* VL bytes, zero-extended */
 INL vi vi_load_u8(const uint8_t *p)
 {

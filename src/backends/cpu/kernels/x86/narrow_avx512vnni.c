@@ -5,7 +5,7 @@
 #endif
 #include <immintrin.h>
 
-#include "../vec.h"
+#include "../vec_v4.h"
 
 typedef __m512i mm;
 #define MM(name) _mm512_##name
@@ -19,8 +19,10 @@ INL mm step(mm c, mm x, mm w)
 }
 
 #include "narrow_rows.h"
+#include "narrow_block.h"
 
 void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k)
 {
     set_rows(&k->i8);
+    k->i8.block = block_i8;
 }

@@ -248,33 +248,52 @@ static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const
     }
 }
 
-/* n_rows: packed ones, in tiles of `most`. */
-static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const uint8_t *panel, int n_rows, int most,
-                      const areas *s)
-{
-    const st_cpu_dot *d = &k->dot;
-    const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
-    const int64_t step = EXPAND_BLOCKS / parts;
-    uint8_t *const expanded = (uint8_t *)s->expanded;
-    if (n_block == 0)
-        memset(s->acc, 0, sizeof(float) * (size_t)n_rows * TILE);
-    for (int64_t b = 0; b < n_block; b += step) {
-        const int blocks = (int)(n_block - b < step ? n_block - b : step);
-        d->expand[right->type](panel + st_cpu_block_bytes(right->type) * (size_t)b, blocks, expanded);
-        for (int r = 0; r < n_rows; r += most) {
-            const int rows = n_rows - r < most ? n_rows - r : most;
-            const uint8_t *tile = s->packed + sizeof(st_cpu_left8) * (size_t)(n_block * parts * r + b * parts * rows);
-            d->product[right->type][rows](tile, expanded, blocks * (int)parts, s->acc + (size_t)r * TILE, b == 0);
-        }
-    }
-}
-
 /* Of a tile [2][2 * rows][16]: the sums of the second bytes to those of the first. */
 static void add_second(float *acc, int rows)
 {
     for (int half = 0; half < 2; half++)
         for (int i = 0; i < rows * 16; i++)
             acc[half * rows * TILE + i] += acc[half * rows * TILE + rows * 16 + i];
+}
+
+/* Where a panel lies in the product. */
+typedef struct place {
+    const st_cpu_epilogue *e;
+    int64_t row, col;
+    int cols;
+} place;
+
+/* All rows times a panel. A tile is finished as soon as it has met the last part of the panel, while its sums are at hand. */
+static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const route *t, const uint8_t *panel,
+                      int n_rows, const areas *s, const place *at)
+{
+    const st_cpu_dot *d = &k->dot;
+    const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
+    const int64_t step = EXPAND_BLOCKS / parts;
+    const size_t block_bytes = st_cpu_block_bytes(right->type);
+    uint8_t *const expanded = (uint8_t *)s->expanded;
+    const int tiles = (n_rows + t->tile - 1) / t->tile;
+    for (int64_t b = 0; b < n_block || b == 0; b += step) {
+        const int blocks = (int)(n_block - b < step ? n_block - b : step);
+        const uint8_t *ahead =
+            panel + block_bytes * (size_t)(b + blocks); /* the next part: tile by tile a share of it */
+        const size_t share = block_bytes * (size_t)blocks / (size_t)tiles / 64 * 64 + 64;
+        d->expand[right->type](panel + block_bytes * (size_t)b, blocks, expanded);
+        for (int r = 0; r < n_rows; r += t->tile) {
+            const int rows = n_rows - r < t->tile ? n_rows - r : t->tile, packed = rows * t->digits;
+            const uint8_t *tile =
+                s->packed + sizeof(st_cpu_left8) * (size_t)(n_block * parts * r * t->digits + b * parts * packed);
+            float *acc = s->acc + (size_t)(r * t->digits) * TILE;
+            for (const uint8_t *end = ahead + share; tiles > 1 && ahead < end; ahead += 64)
+                __builtin_prefetch(ahead);
+            d->product[right->type][packed](tile, expanded, blocks * (int)parts, acc, b == 0);
+            if (b + blocks < n_block)
+                continue;
+            if (t->digits > 1)
+                add_second(acc, rows);
+            k->finish(at->e, acc, packed, rows, at->row + r, at->col, at->cols);
+        }
+    }
 }
 
 void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, const st_cpu_epilogue *e, int64_t n_total,
@@ -308,9 +327,11 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
         const int64_t left = panel + n_panels - p;
         float *sums = s.acc + (t.dot != NULL ? 0 : (p - panel) % group * ACC_FLOATS);
         const int cols = (int)(right->n - col < ST_CPU_PANEL ? right->n - col : ST_CPU_PANEL);
-        if (t.dot != NULL && !t.few)
-            panel_dot(k, right, w, n_rows * t.digits, t.tile * t.digits, &s);
-        else if (t.narrow == NULL && !t.few && (p - panel) % group == 0)
+        if (t.dot != NULL && !t.few) {
+            panel_dot(k, right, &t, w, n_rows, &s, &(place){e, row, col, cols});
+            continue;
+        }
+        if (t.narrow == NULL && !t.few && (p - panel) % group == 0)
             panel_many(k, right, w, (int)(left < group ? left : group), left > group, n_rows, &s,
                        e->out + row * e->out_stride + col, e->out_stride);
         for (int r = 0; r < n_rows; r += t.tile) {

@@ -159,12 +159,12 @@ typedef struct st_cpu_narrow {
  * q = round(x * (127 / m)), ties to even; zeros where m < 1e-30; a number that is not finite makes the scale NaN. The fixes
  * stand for the sum of q over a group of k (the first and the second 16; the first over all 32 where the weights have one
  * scale): the weights' zero times it, an integer, or for weights with minima the scale times it, a float, each
- * with the sign with which it is added. */
+ * with the sign with which it is added; integers count from what the level's sums start with. */
 typedef struct st_cpu_left8 {
     int8_t q[32];
     float scale;
     int32_t fix[2];
-    int32_t unused;
+    int32_t fix_of_all; /* of all 32 k, where expanded weights have one scale */
 } st_cpu_left8;
 
 enum {
@@ -174,9 +174,7 @@ enum {
 };
 
 /* Products of block types as integers. A packed tile is [k / 32][rows] of st_cpu_left8. All levels find the same integers.
- * Weights are read as they are packed, or expanded: for each 32 k of a panel [1 or 2 groups of k][32 scales f32], where the
- * type has minima [groups][32 minima f32], then [8][32 columns][4] unsigned bytes; levels
- * that arrange tiles have a layout of their own. */
+ * Weights are read as they are packed, or expanded, scales to f32 and quants to bytes, which lie as the level likes it. */
 typedef struct st_cpu_dot {
     int mr, few; /* rows of a tile with expanded and with packed weights */
     void (*pack_row)(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows);

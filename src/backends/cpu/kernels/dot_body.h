@@ -6,6 +6,12 @@
  *                                         of so many bits; 0: none
  *   vi dot_words(vi w, vi x), vi dot_more(vi words, vi w, vi x), vi dot_flush(vi c, vi words)
  *                                         the first quad in words, a further one, and adding them to c
+ *   ST_DOT_PLANES, vi dot_flush_high(vi c, vi words)
+ *                                         wide bytes are expanded to two of 4 bits each, and adding 16 times the words
+ *   vf dot_scaled(vi c, vf scale, vf shift)  scale times what c counts from ST_DOT_START; shift as dot_shift() makes it
+ *   vf dot_add(vf sum, vf a, vf b)        sum + a * b
+ *   ST_DOT_START                          what integers start with: 0, or the bits of the float that dot_shift() takes off
+ *   ST_DOT_FOLD                           products of small quants with their groups' scales are expanded to bytes
  *   ST_DOT_ROWS, ST_DOT_NV                rows of a tile; vectors of columns side by side
  *   ST_DOT_WIDE                           the kind of wide weights: plain where dot4 and dot_run know no difference
  *   ST_DOT_WIDE_ZERO                      what dot4 leaves in wide bytes: 128, or 0 when it has taken it off */
@@ -34,18 +40,25 @@ INL int dot_tile_at(int rows, int r, int c)
     return (c / 16 * rows + r) * 16 + c % 16;
 }
 
-/* What a group's integers start with. */
+/* What a group's integers start with; g is that of the fix, 2 for all 32 k. */
 INL vi dot_start(bool min, const uint8_t *record, int g)
 {
-    return min ? vi_set1(0) : left_quad(record + RECORD_FIX, g);
+    return min ? vi_set1(ST_DOT_START) : left_quad(record + RECORD_FIX, g);
 }
 
-/* Quad i of the n of group g of a record: into words, and into c, which begins with what the group starts with. */
-INL void dot_step(bool min, int bits, int i, int n, vi w, vi x, const uint8_t *record, int g, vi *c, vi *words)
+/* An integer n added to ST_DOT_START is the float ROUNDER + n, and one multiply-add makes scale * n of it: ROUNDER * scale is
+ * exact, since a scale has 21 bits at most. */
+INL vf dot_shift(vf scale)
+{
+    return v_mul(scale, v_set1(-ROUNDER));
+}
+
+/* Quad i of the n of a group: into words, and into c, which begins with `start`. */
+INL void dot_step(int bits, int i, int n, vi w, vi x, vi start, vi *c, vi *words)
 {
     const int run = dot_run(bits), first = run == 0 ? 0 : run < n ? run - 1 : n - 1;
     if (i == first)
-        *c = dot_start(min, record, g);
+        *c = start;
     if (run == 0) {
         *c = dot4(*c, w, x, bits == 8);
         return;
@@ -55,11 +68,20 @@ INL void dot_step(bool min, int bits, int i, int n, vi w, vi x, const uint8_t *r
         *c = dot_flush(*c, *words);
 }
 
-/* sum + a group's integers as numbers */
-INL vf dot_finish(bool min, vf sum, vi c, vf scale, vf offset, const uint8_t *record, int g)
+/* sums of a row + a group's integers as numbers. The columns take turns: neighbours do not wait for each other. */
+INL void dot_finish(vf *sum, const vi *c, int stride, const vf *scale, const vf *shift, const uint8_t *record)
 {
-    sum = v_fma(v_mul(vi_float(c), scale), left_float(record, RECORD_SCALE), sum);
-    return min ? v_fma(offset, left_float(record, RECORD_FIX + 4 * g), sum) : sum;
+    const vf by = left_float(record, RECORD_SCALE);
+    vf x[ST_DOT_NV];
+    UNROLL for (int v = 0; v < ST_DOT_NV; v++) x[v] = dot_scaled(c[v * stride], scale[v], shift[v]);
+    UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[v] = dot_add(sum[v], x[v], by);
+}
+
+/* sums of a row + the minima times the row's sum over group g */
+INL void dot_offset(vf *sum, const vf *offset, const uint8_t *record, int g)
+{
+    const vf by = left_float(record, RECORD_FIX + 4 * g);
+    UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[v] = dot_add(sum[v], offset[v], by);
 }
 
 /* ---- few rows: the bytes are made in registers ---- */
@@ -79,16 +101,24 @@ INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *
         UNROLL for (int r = 0; r < rows; r++)
         {
             const vi x = left_quad(a + r * RECORD, k);
-            UNROLL for (int v = 0; v < ST_DOT_NV; v++)
-                dot_step(min, type_bits(t), at, 8 / groups, w[v], x, a + r * RECORD, g, &c[r][v][g], &words[r][v][g]);
+            UNROLL for (int v = 0; v < ST_DOT_NV; v++) dot_step(
+                type_bits(t), at, 8 / groups, w[v], x, dot_start(min, a + r * RECORD, g), &c[r][v][g], &words[r][v][g]);
         }
     }
-    UNROLL for (int g = 0; g < groups; g++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+    UNROLL for (int g = 0; g < groups; g++)
     {
-        vf scale, offset;
-        part_scale(t, block, part, g, column + v * VL, &scale, &offset);
-        UNROLL for (int r = 0; r < rows; r++) sum[r][v] =
-            dot_finish(min, sum[r][v], c[r][v][g], scale, offset, a + r * RECORD, g);
+        vf scale[ST_DOT_NV], shift[ST_DOT_NV], offset[ST_DOT_NV];
+        UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+        {
+            part_scale(t, block, part, g, column + v * VL, &scale[v], &offset[v]);
+            shift[v] = dot_shift(scale[v]);
+        }
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            dot_finish(sum[r], &c[r][0][g], 2, scale, shift, a + r * RECORD);
+            if (min)
+                dot_offset(sum[r], offset, a + r * RECORD, g);
+        }
     }
 }
 
@@ -109,68 +139,132 @@ INL void direct(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *block
 
 /* ---- many rows: the bytes are made once for all of them ---- */
 
+/* Small quants: their products with the scales of their groups fit a byte, so that all 32 k have one scale. */
+INL bool folds(st_cpu_wtype t)
+{
+    return ST_DOT_FOLD && (t == ST_CPU_W_Q2_K || t == ST_CPU_W_Q3_K);
+}
+
+/* Quad i of such a type, times the scale of its group. Of q3_k with ST_DOT_FOLD_ZERO added, for its products have a sign: they are
+ * -124 to 128. One multiplication does it for the four bytes of a lane, since none carries into the next in the end. */
+INL vi quad_folded(st_cpu_wtype t, const uint8_t *part, int i, int c)
+{
+    const vi q = quad_at(t, part, i, c), both = vi_load_u8(part + 32 * (i / 4) + c);
+    if (t == ST_CPU_W_Q2_K)
+        return vi_mul(q, vi_and(both, vi_set1(15)));
+    const vi scale = vi_sub(vi_xor(both, vi_set1(128)), vi_set1(128));
+    const vi zero = vi_sub(vi_set1(ST_DOT_FOLD_ZERO), vi_shl(scale, 2));
+    return vi_add(vi_mul(q, scale), vi_mul(zero, vi_set1(0x01010101)));
+}
+
+/* What is expanded of 32 k of a panel: [groups][32 columns] scales, where ST_DOT_START is not 0 as many shifts, [mins][32 columns]
+ * minima, then the bytes [8][32 columns][4], where they are in planes first the low halves and then the high ones. */
+INL int head_of(int groups, int mins)
+{
+    return 128 * (groups * (ST_DOT_START != 0 ? 2 : 1) + mins);
+}
+
 INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out)
 {
-    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK, groups = type_groups_of_part(t);
+    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK, mins = type_has_min(t) ? type_groups_of_part(t) : 0;
+    const int groups = folds(t) ? 1 : type_groups_of_part(t), head = head_of(groups, mins);
+    const bool planes = ST_DOT_PLANES && type_is_wide(t);
     for (int b = 0; b < n_block; b++, blocks += st_cpu_block_bytes(t)) {
-        for (int p = 0; p < parts; p++) {
+        for (int p = 0; p < parts; p++, out += head + (planes ? 2048 : 1024)) {
             const uint8_t *const part = part_of(t, blocks, p);
-            uint8_t *const quants = out + 128 * groups * (type_has_min(t) ? 2 : 1);
             for (int c = 0; c < ST_CPU_PANEL; c += VL) {
-                UNROLL for (int g = 0; g < groups; g++)
+                float *const heads = (float *)(void *)out + c;
+                UNROLL for (int g = 0; g < (mins > groups ? mins : groups); g++)
                 {
                     vf scale, offset;
                     part_scale(t, blocks, part, g, c, &scale, &offset);
-                    v_store((float *)(void *)(out + 128 * g) + c, scale);
-                    if (type_has_min(t))
-                        v_store((float *)(void *)(out + 128 * (groups + g)) + c, offset);
+                    if (folds(t))
+                        scale = v_load_f16((const uint16_t *)(const void *)blocks + c);
+                    if (g < groups)
+                        v_store(heads + 32 * g, scale);
+                    if (g < groups && ST_DOT_START != 0)
+                        v_store(heads + 32 * (groups + g), dot_shift(scale));
+                    if (g < mins)
+                        v_store(heads + 32 * (head / 128 - mins + g), offset);
                 }
                 UNROLL for (int i = 0; i < 8; i++)
                 {
-                    const vi w = quad_at(t, part, i, c);
-                    memcpy(quants + 128 * i + 4 * c, &w, sizeof w);
+                    const vi w = folds(t) ? quad_folded(t, part, i, c) : quad_at(t, part, i, c);
+                    const vi low = planes ? vi_and(w, vi_set1(0x0f0f0f0f)) : w;
+                    memcpy(out + head + 128 * i + 4 * c, &low, sizeof low);
+                    if (planes) {
+                        const vi high = vi_and(vi_shr(w, 4), vi_set1(0x0f0f0f0f));
+                        memcpy(out + head + 1024 + 128 * i + 4 * c, &high, sizeof high);
+                    }
                 }
             }
-            out = quants + 1024;
         }
     }
 }
 
-INL void dot_product(int groups, bool min, int bits, int rows, const uint8_t *a, const uint8_t *b, int n_part,
+/* The integers of group g of all rows, from bytes at w. */
+INL void dot_group(int groups, int mins, int bits, int rows, const uint8_t *a, const uint8_t *w, int g,
+                   vi c[ST_DOT_ROWS][ST_DOT_NV])
+{
+    const bool planes = ST_DOT_PLANES && bits == 8;
+    vi words[ST_DOT_ROWS][ST_DOT_NV], high[ST_DOT_ROWS][ST_DOT_NV];
+    UNROLL for (int at = 0; at < 8 / groups; at++)
+    {
+        const int i = g * (8 / groups) + at;
+        vi q[ST_DOT_NV], h[ST_DOT_NV];
+        UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+        {
+            q[v] = vi_load(w + i * 128 + v * VL * 4);
+            h[v] = planes ? vi_load(w + 1024 + i * 128 + v * VL * 4) : q[v];
+        }
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            const uint8_t *const record = a + r * RECORD;
+            const vi x = left_quad(record, i);
+            UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+            {
+                dot_step(planes ? 4 : bits, at, 8 / groups, q[v], x, dot_start(mins > 0, record, groups == 1 ? 2 : g),
+                         &c[r][v], &words[r][v]);
+                if (planes)
+                    high[r][v] = at == 0 ? dot_words(h[v], x) : dot_more(high[r][v], h[v], x);
+                if (planes && at == 7)
+                    c[r][v] = dot_flush_high(c[r][v], high[r][v]);
+            }
+        }
+    }
+}
+
+INL void dot_product(int groups, int mins, int bits, int rows, const uint8_t *a, const uint8_t *b, int n_part,
                      float *acc, bool first)
 {
     const uint8_t *const a0 = a, *const b0 = b;
-    const int head = 128 * groups * (min ? 2 : 1);
+    const int head = head_of(groups, mins), bytes = head + (ST_DOT_PLANES && bits == 8 ? 2048 : 1024);
     for (int column = 0; column < ST_CPU_PANEL; column += ST_DOT_NV * VL) {
         vf sum[ST_DOT_ROWS][ST_DOT_NV];
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[r][v] =
             first ? v_zero() : v_load(acc + dot_tile_at(rows, r, column + v * VL));
         a = a0;
         b = b0 + 4 * column;
-        for (int p = 0; p < n_part; p++, a += RECORD * rows, b += head + 1024) {
+        for (int p = 0; p < n_part; p++, a += RECORD * rows, b += bytes) {
             UNROLL for (int g = 0; g < groups; g++)
             {
-                vi c[ST_DOT_ROWS][ST_DOT_NV], words[ST_DOT_ROWS][ST_DOT_NV];
-                UNROLL for (int at = 0; at < 8 / groups; at++)
-                {
-                    const int i = g * (8 / groups) + at;
-                    vi w[ST_DOT_NV];
-                    UNROLL for (int v = 0; v < ST_DOT_NV; v++) w[v] = vi_load(b + head + i * 128 + v * VL * 4);
-                    UNROLL for (int r = 0; r < rows; r++)
-                    {
-                        const vi x = left_quad(a + r * RECORD, i);
-                        UNROLL for (int v = 0; v < ST_DOT_NV; v++)
-                            dot_step(min, bits, at, 8 / groups, w[v], x, a + r * RECORD, g, &c[r][v], &words[r][v]);
-                    }
-                }
+                vi c[ST_DOT_ROWS][ST_DOT_NV];
+                dot_group(groups, mins, bits, rows, a, b + head, g, c);
+                vf scale[ST_DOT_NV], shift[ST_DOT_NV];
                 UNROLL for (int v = 0; v < ST_DOT_NV; v++)
                 {
-                    const vf scale = v_load((const float *)(const void *)(b + 128 * g) + v * VL);
-                    const vf offset =
-                        min ? v_load((const float *)(const void *)(b + 128 * (groups + g)) + v * VL) : v_zero();
-                    UNROLL for (int r = 0; r < rows; r++) sum[r][v] =
-                        dot_finish(min, sum[r][v], c[r][v], scale, offset, a + r * RECORD, g);
+                    scale[v] = v_load((const float *)(const void *)(b + 128 * g) + v * VL);
+                    shift[v] = ST_DOT_START != 0 ? v_load((const float *)(const void *)(b + 128 * (groups + g)) + v * VL)
+                                                 : v_zero();
                 }
+                UNROLL for (int r = 0; r < rows; r++) dot_finish(sum[r], c[r], 1, scale, shift, a + r * RECORD);
+            }
+            UNROLL for (int g = 0; g < mins; g++)
+            {
+                vf offset[ST_DOT_NV];
+                UNROLL for (int v = 0; v < ST_DOT_NV; v++) offset[v] =
+                    v_load((const float *)(const void *)(b + head - 128 * (mins - g)) + v * VL);
+                UNROLL for (int r = 0; r < rows; r++) dot_offset(sum[r], offset, a + r * RECORD, g);
             }
         }
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)

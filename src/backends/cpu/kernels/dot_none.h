@@ -2,6 +2,8 @@
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_NONE_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_NONE_H
 
+enum { ST_DOT_PLANES = 0 };
+
 INL int dot_run(int bits)
 {
     (void)bits;
@@ -19,6 +21,11 @@ INL vi dot_more(vi words, vi w, vi x)
     return words;
 }
 INL vi dot_flush(vi c, vi words)
+{
+    (void)words;
+    return c;
+}
+INL vi dot_flush_high(vi c, vi words)
 {
     (void)words;
     return c;

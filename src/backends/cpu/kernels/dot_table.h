@@ -1,8 +1,9 @@
 /* dot_table.h: the functions of st_cpu_dot, one for each type and number of rows. The file that includes it defines
  *   direct(type, rows, a, blocks, n_block, acc), spread(type, blocks, n_block, out), pack_row(),
- *   dot_product(groups, min, bits, rows, a, b, n_part, acc, first)
+ *   dot_product(groups, mins, bits, rows, a, b, n_part, acc, first): groups with scales and with minima
  *   ST_DOT_ROWS, ST_DOT_FEW   rows of a tile of expanded and of packed weights
  *   ST_DOT_WIDE               the kind of wide weights: plain where dot_product knows no difference
+ *   ST_DOT_FOLD               1: expanded q2_k and q3_k have one scale in 32 k (dot_left.h)
  *   ST_DOT_ARRANGE            st_cpu_dot.arrange, if any */
 #if !defined(ST_DOT_ARRANGE)
 #define ST_DOT_ARRANGE NULL
@@ -25,7 +26,7 @@
     X(Q5_1, min)           \
     X(IQ4_NL, ST_DOT_WIDE) \
     X(Q2_K, min2)          \
-    X(Q3_K, plain2)        \
+    X(Q3_K, ST_DOT_PLAIN2) \
     X(Q4_K, min)           \
     X(Q5_K, min)           \
     X(Q6_K, plain2)
@@ -46,11 +47,11 @@ EACH_TYPE(TYPE)
 #define PRODUCT(KIND, R)                                                                                     \
     static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first) \
     {                                                                                                        \
-        dot_product(KIND##_groups, KIND##_has_min, KIND##_bits, R, a, b, n_part, acc, first);                \
+        dot_product(KIND##_groups, KIND##_mins, KIND##_bits, R, a, b, n_part, acc, first);                   \
     }
 /* bits: of the widest type of the kind */
-#define KIND(NAME, GROUPS, MIN, BITS)                                                \
-    enum { NAME##_groups = (GROUPS), NAME##_has_min = (MIN), NAME##_bits = (BITS) }; \
+#define KIND(NAME, GROUPS, MINS, BITS)                                             \
+    enum { NAME##_groups = (GROUPS), NAME##_mins = (MINS), NAME##_bits = (BITS) }; \
     EACH_ROW(PRODUCT, NAME)
 KIND(plain, 1, 0, 5)
 #if !defined(ST_DOT_WIDE)
@@ -59,7 +60,13 @@ KIND(wide, 1, 0, 8)
 #endif
 KIND(min, 1, 1, 5)
 KIND(plain2, 2, 0, 6)
-KIND(min2, 2, 1, 2)
+#if ST_DOT_FOLD
+#define ST_DOT_PLAIN2 plain
+KIND(min2, 1, 2, 6)
+#else
+#define ST_DOT_PLAIN2 plain2
+KIND(min2, 2, 2, 2)
+#endif
 
 void LEVEL(st_cpu_fill_dot)(st_cpu_kernels *k)
 {

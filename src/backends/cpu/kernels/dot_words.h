@@ -11,6 +11,8 @@ INL mm kept(mm x)
     return x;
 }
 
+enum { ST_DOT_PLANES = 1 };
+
 INL int dot_run(int bits)
 {
     return bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 0;
@@ -27,7 +29,11 @@ INL vi dot_flush(vi c, vi words)
 {
     return (vi)kept(MM(add_epi32)((mm)c, MM(madd_epi16)((mm)words, MM(set1_epi16)(1))));
 }
-/* Wide weights: bytes of odd and even places as words. */
+INL vi dot_flush_high(vi c, vi words)
+{
+    return (vi)kept(MM(add_epi32)((mm)c, MM(madd_epi16)((mm)words, MM(set1_epi16)(16))));
+}
+/* Wide weights as they are packed: bytes of odd and even places as words. */
 INL vi dot4(vi c, vi w, vi x, bool wide)
 {
     (void)wide;

@@ -17,4 +17,5 @@ INL vi dot4(vi c, vi w, vi x, bool wide)
 }
 
 #include "../dot_none.h"
+#include "../dot_apart.h"
 #include "../dot_body.h"

@@ -5,6 +5,8 @@
 
 #define ST_DOT_ROWS 6
 #define ST_DOT_WIDE plain
+#define ST_DOT_FOLD 1
+#define REGISTER "v"
 enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 128 };
 
 INL vi dot4(vi c, vi w, vi x, bool wide)
@@ -15,4 +17,5 @@ INL vi dot4(vi c, vi w, vi x, bool wide)
 }
 
 #include "../dot_none.h"
+#include "../dot_fused.h"
 #include "../dot_body.h"

@@ -4,8 +4,10 @@
 #define ST_LEVEL avxvnni
 #include "../vec_v3.h"
 
+#define REGISTER "x"
 #define ST_DOT_ROWS 3
 #define ST_DOT_WIDE plain
+#define ST_DOT_FOLD 1
 enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 128 };
 
 INL vi dot4(vi c, vi w, vi x, bool wide)
@@ -16,4 +18,5 @@ INL vi dot4(vi c, vi w, vi x, bool wide)
 }
 
 #include "../dot_none.h"
+#include "../dot_fused.h"
 #include "../dot_body.h"

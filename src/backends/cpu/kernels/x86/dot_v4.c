@@ -11,4 +11,5 @@ typedef __m512i mm;
 enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 128 };
 
 #include "../dot_words.h"
+#include "../dot_fused.h"
 #include "../dot_body.h"

@@ -394,7 +394,9 @@ static void check_attention(const st_cpu_kernels *k)
                                       .n_q = n_q,
                                       .n_k = n_k,
                                       .d = d,
-                                      .scale = di % 2 ? 3.0f : 0.125f,
+                                      .scale = i % 3 == 0 ? 30.0f
+                                               : di % 2   ? 3.0f
+                                                          : 0.125f,
                                       .causal = causal};
                 float *packed = guard_alloc(4 * st_cpu_attention_packed(&a));
                 float *scratch = guard_alloc(4 * st_cpu_attention_scratch(&a));
@@ -415,6 +417,69 @@ static void check_attention(const st_cpu_kernels *k)
             }
         }
     }
+}
+
+/* Rows whose scores lie far from zero beside one whose do not, and what is no number. */
+static void check_far_scores(const st_cpu_kernels *k)
+{
+    enum { ROWS = 4, KEYS = 1100, D = 24 };
+    for (int last = 0; last < 2; last++) { /* far from the first key on, or from the last but one only */
+        float *q = guard_floats(ROWS * D), *key = guard_floats(KEYS * D), *v = guard_floats(KEYS * D);
+        st_cpu_attention a = {q, key, v, guard_alloc(ROWS * D * 4), D, D, D, D, ROWS, KEYS, D, 1.0f, false};
+        float *packed = guard_alloc(4 * st_cpu_attention_packed(&a)),
+              *scratch = guard_alloc(4 * st_cpu_attention_scratch(&a));
+        for (int i = 0; i < KEYS; i++)
+            key[i * D] = !last || i + 2 == KEYS ? 1 : 0;
+        q[0] = 300;
+        q[D] = -300;
+        for (int nan = 0; nan < 2; nan++) {
+            if (nan)
+                q[2 * D] = NAN;
+            for (int64_t p = 0; p < st_cpu_attention_pack_units(&a); p++)
+                st_cpu_attention_pack(k, &a, p, packed);
+            for (int row = 0; row < ROWS; row += k->mr)
+                st_cpu_attention_rows(k, &a, row, ROWS - row < k->mr ? ROWS - row : k->mr, packed, scratch);
+            keys t = {key, v, D, D, NULL, 0, KEYS};
+            double want[D], error[D];
+            for (int r = 0; r < ROWS; r++) {
+                reference_row(q + r * D, D, a.scale, KEYS, key_row, &t, want, error);
+                for (int j = 0; j < D; j++)
+                    near(k, "far scores", r, a.out[r * D + j], nan && r == 2 ? NAN : want[j], error[j]);
+            }
+        }
+        guard_free_all();
+    }
+}
+
+static void check_powers(const st_cpu_kernels *k)
+{
+    enum { ROWS = 3, CHUNKS = 4 };
+    float x[CHUNKS * ROWS * 16], y[CHUNKS * ROWS * 16], sum[ROWS];
+    for (int step = -1300; step < 1300; step++) {
+        double want[ROWS] = {1, 1, 1};
+        for (int i = 0; i < CHUNKS * ROWS * 16; i++) {
+            x[i] = y[i] = (float)step * 0.1f + (float)i / (CHUNKS * ROWS * 160);
+            want[i / 16 % ROWS] += exp2(x[i]);
+        }
+        sum[0] = sum[1] = sum[2] = 1;
+        k->power_tile(y, ROWS, CHUNKS, sum);
+        for (int i = 0; i < CHUNKS * ROWS * 16; i++) {
+            if (x[i] >= -126 && x[i] <= 127)
+                near(k, "power", x[i], y[i], exp2(x[i]), 2.5e-7 * exp2(x[i]));
+            else
+                assert_true(x[i] < 0 ? y[i] <= 0x1.00001p-126f : y[i] >= 0x1.fffffp126f);
+        }
+        for (int r = 0; r < ROWS; r++)
+            if (step < 1150)
+                near(k, "sum of powers", step, sum[r], want[r], 2e-6 * want[r]);
+    }
+    for (int i = 0; i < CHUNKS * ROWS * 16; i++)
+        y[i] = i / 16 % ROWS == 1 ? NAN : -INFINITY;
+    sum[0] = sum[1] = sum[2] = 0;
+    k->power_tile(y, ROWS, CHUNKS, sum);
+    assert_true(isnan(sum[1]) && sum[0] <= 1e-35f && sum[2] <= 1e-35f);
+    for (int i = 0; i < CHUNKS * ROWS * 16; i++)
+        assert_true(i / 16 % ROWS == 1 ? isnan(y[i]) : y[i] <= 0x1.00001p-126f);
 }
 
 static void check_cells(const st_cpu_kernels *k)
@@ -515,6 +580,8 @@ static void test_attention(void **state)
 {
     (void)state;
     each_level(check_attention);
+    each_level(check_far_scores);
+    each_level(check_powers);
 }
 static void test_cells(void **state)
 {

@@ -22,11 +22,9 @@ ARM_FILES = re.compile(r"^(?:dot|narrow)_\w+\.c$")
 OBJECTS = re.compile(r"^(product_v[34]|dot_(?:v3|v4|avxvnni|avx512vnni)|narrow_\w+|attention_\w+|window_\w+)\.c\.o$")
 # Object, function, most moves in an innermost loop of it with any compiler: what gcc 12 and clang 14 make, and a little more.
 BOUNDS = [
-    ("product_v3", r"product_([56]|ahead)", 4),  # sixteen registers: 12 sums, 2 of weights, a row; gcc wants one more
     ("product_v3", r"product_i8_4", 2),
     ("product_v3", r"skinny_Q[45]_[01]_\d", 150),  # a block of 32 rows expanded at once, unrolled as a whole
     ("product_v3", r"skinny_(Q8_0|BF16)_\d", 50),
-    ("product_v4", r"product_(12|ahead)", 4),
     ("product_v4", r"product_i8_\d", 4),
     ("product_v4", r"skinny_Q5_[01]_\d", 30),
     ("window_amx", r"window_bf16", 4),
@@ -45,7 +43,6 @@ BOUNDS = [
     ("narrow_avxvnni", r"block_i8", 2),
     (r"narrow_avx\w+", r"block_finish_tile", 20),
     # once for a row or a tile, not for each product
-    ("product_v[34]", r"pack_panel", 150),
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),
     (r"dot_\w+", r"pack_row", 12),
 ]

@@ -1,6 +1,6 @@
 /* cpu_attention.h: attention of many queries of one head over its keys and values. Keys and values are packed once for
- * a head; then any number of threads take query rows. The scores of a few rows and 512 keys live in the second-level
- * cache at a time: maxima and sums are carried from one group of keys to the next. */
+ * a head; then any number of threads take query rows. The scores of a few rows and 512 keys live in the first-level
+ * cache at a time. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_CPU_ATTENTION_H
 #define SOTTO_SRC_BACKENDS_CPU_CPU_ATTENTION_H
 

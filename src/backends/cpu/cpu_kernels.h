@@ -262,6 +262,9 @@ typedef struct st_cpu_kernels {
      * max and sum [rows] are updated, rescale [rows] is what earlier sums and products must be multiplied with.
      * Start with max = -infinity, sum = 0. Rows of -infinity only give zeros. */
     void (*softmax_tile)(float *tile, int rows, int chunks, float *max, float *sum, float *rescale);
+    /* Scores in a tile [chunks][rows][16], an even number of chunks, become exp2(score), which may be limited to 2^-126 ..
+     * 2^127; sum [rows] += the row's. NaN stays NaN. */
+    void (*power_tile)(float *tile, int rows, int chunks, float *sum);
     /* acc [2][rows][16] *= factor[row] */
     void (*scale_tile)(float *acc, int rows, const float *factor);
 

@@ -89,10 +89,10 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
     int64_t start, count;
     while ((count = st_cpu_take(r, 16, &start)) > 0) {
         for (int64_t u = start; u < start + count; u++) {
-            if (phase == 0) {
-                const int64_t head = u / units;
-                const st_cpu_attention a = head_of(node, head / heads_kv, head % heads_kv * share, true);
-                way.pack(r->k, &a, u % units, r->shared + way.packed * (size_t)head);
+            if (phase == 0) { /* heads first: theirs lie side by side */
+                const int64_t h = u % heads_kv, b = u / heads_kv / units;
+                const st_cpu_attention a = head_of(node, b, h * share, true);
+                way.pack(r->k, &a, u / heads_kv % units, r->shared + way.packed * (size_t)(b * heads_kv + h));
             } else {
                 const int64_t head = u / tiles, row = u % tiles * way.tile, left = any.n_q - row;
                 const st_cpu_attention a = head_of(node, head / heads, head % heads, true);

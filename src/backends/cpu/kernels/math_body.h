@@ -11,7 +11,8 @@ INL vf v_round_bf16(vf v)
     return v_sel_gt(v, v_set1(-__builtin_inff()), rounded, v_add(v, v));
 }
 
-/* 2^t, relative error below 2e-7 down to the denormals; NaN stays NaN */
+#ifndef ST_OWN_EXP2
+/* 2^t, relative error below 2.5e-7 down to the denormals; NaN stays NaN */
 INL vf v_exp2(vf t)
 {
     t = v_min(v_set1(130.0f), v_max(v_set1(-151.0f), t));
@@ -23,6 +24,21 @@ INL vf v_exp2(vf t)
     p = v_fma(p, f, v_set1(1.00000007f));
     return v_scale2(p, n);
 }
+
+/* The same with t limited to -126 .. 127, so that one product scales it. */
+INL vf v_power(vf t)
+{
+    const vf magic = v_set1(12583039.0f); /* 1.5 * 2^23 + 127: the low bits of the sum are the exponent of 2^n */
+    t = v_min(v_set1(127.0f), v_max(v_set1(-126.0f), t));
+    const vf moved = v_add(t, magic), f = v_sub(t, v_sub(moved, magic));
+    vf p = v_fma(f, v_set1(0.00132764717f), v_set1(0.00967554154f));
+    p = v_fma(p, f, v_set1(0.0555071328f));
+    p = v_fma(p, f, v_set1(0.240221197f));
+    p = v_fma(p, f, v_set1(0.693146967f));
+    p = v_fma(p, f, v_set1(1.00000007f));
+    return v_mul(p, vi_as_float(vi_shl(v_as_int(moved), 23)));
+}
+#endif
 
 /* e^x. x * log2(e) in one product would lose |x| * eps: the second, small part of log2(e) makes up for it. */
 INL vf v_exp(vf x)

@@ -41,7 +41,7 @@ INL void product_columns(int rows, const float *a, const float *b, int chunks, f
                 UNROLL for (int r = 0; r < rows; r++)
                 {
                     const vf x = v_set1(a[r * 16 + k]);
-                    UNROLL for (int v = 0; v < ST_NV; v++) c[r][v] = v_fma(w[v], x, c[r][v]);
+                    UNROLL for (int v = 0; v < ST_NV; v++) v_add_product(&c[r][v], w[v], x);
                 }
             }
         }
@@ -336,35 +336,20 @@ static void finish(const st_cpu_epilogue *e, const float *acc, int tile_rows, in
 
 #include "narrow_body.h"
 
-/* Four rows at a time: their columns of four are the rows of a small transposition, which the compiler does in registers. */
+/* Squares of VL rows and VL columns, transposed in registers. */
 static void pack_panel(const float *x, ptrdiff_t stride, int rows, int64_t k, int64_t k_padded, float *panel)
 {
-    const int64_t k4 = k & ~(int64_t)3;
-    for (int r = 0; r < ST_CPU_PANEL; r += 4) {
-        float *dst = panel + r;
-        if (r + 4 <= rows) {
-            const float *p0 = x + r * stride, *p1 = p0 + stride, *p2 = p1 + stride, *p3 = p2 + stride;
-            int64_t i = 0;
-            for (; i < k4; i += 4) {
-                for (int j = 0; j < 4; j++) {
-                    float *d = dst + (i + j) * ST_CPU_PANEL;
-                    d[0] = p0[i + j];
-                    d[1] = p1[i + j];
-                    d[2] = p2[i + j];
-                    d[3] = p3[i + j];
-                }
+    for (int r = 0; r < ST_CPU_PANEL; r += VL) {
+        for (int64_t i = 0; i < k; i += VL) {
+            const int n = k - i < VL ? (int)(k - i) : VL;
+            vf square[VL];
+            UNROLL for (int j = 0; j < VL; j++)
+            {
+                const float *at = x + (r + j) * stride + i;
+                square[j] = r + j >= rows ? v_zero() : n == VL ? v_load(at) : v_load_n(at, n);
             }
-            for (; i < k; i++) {
-                float *d = dst + i * ST_CPU_PANEL;
-                d[0] = p0[i];
-                d[1] = p1[i];
-                d[2] = p2[i];
-                d[3] = p3[i];
-            }
-        } else {
-            for (int64_t i = 0; i < k; i++)
-                for (int j = 0; j < 4; j++)
-                    dst[i * ST_CPU_PANEL + j] = r + j < rows ? x[(r + j) * stride + i] : 0.0f;
+            v_transpose(square);
+            UNROLL for (int j = 0; j < VL; j++) if (j < n) v_store(panel + (i + j) * ST_CPU_PANEL + r, square[j]);
         }
     }
     if (k_padded > k)
@@ -407,6 +392,29 @@ static void softmax_tile(float *tile, int rows, int chunks, float *max, float *s
         rescale[r] = one[0];
         sum[r] = sum[r] * one[0] + v_hsum(total[0]);
         max[r] = new_max;
+    }
+}
+
+enum { POWERS = VL == 16 ? 2 : 1 }; /* chunks at a time, as many as there are registers for: they come in pairs */
+
+static void power_tile(float *tile, int rows, int chunks, float *sum)
+{
+    const ptrdiff_t step = 16 * (ptrdiff_t)rows;
+    for (int r = 0; r < rows; r++) {
+        float *p = tile + r * 16;
+        vf total[POWERS * 16 / VL];
+        UNROLL for (int j = 0; j < POWERS * 16 / VL; j++) total[j] = v_zero();
+        for (int i = 0; i < chunks; i += POWERS, p += POWERS * step) {
+            UNROLL for (int j = 0; j < POWERS * 16 / VL; j++)
+            {
+                float *at = p + j * VL / 16 * step + j * VL % 16;
+                const vf e = v_power(v_load(at));
+                v_store(at, e);
+                total[j] = v_add(total[j], e);
+            }
+        }
+        UNROLL for (int j = 1; j < POWERS * 16 / VL; j++) total[0] = v_add(total[0], total[j]);
+        sum[r] += v_hsum(total[0]);
     }
 }
 
@@ -467,6 +475,7 @@ void LEVEL(st_cpu_fill_product)(st_cpu_kernels *k)
     k->finish = finish;
     k->pack_panel = pack_panel;
     k->softmax_tile = softmax_tile;
+    k->power_tile = power_tile;
     k->scale_tile = scale_tile;
     fill_narrow(k);
 }

@@ -82,6 +82,10 @@ INL vf v_sel_gt(vf a, vf b, vf x, vf y)
 {
     return v_select(a > b, x, y);
 }
+INL void v_add_product(vf *c, vf a, vf b)
+{
+    *c = v_fma(a, b, *c);
+}
 INL vf v_sqrt(vf a)
 {
 #if defined(__aarch64__)
@@ -318,6 +322,13 @@ INL void v_store_high_n(uint16_t *p, vf v, int n)
     memcpy(bits, &v, sizeof bits);
     for (int i = 0; i < n; i++)
         p[i] = (uint16_t)(bits[i] >> 16);
+}
+/* Rows become columns. */
+INL void v_transpose(vf x[VL])
+{
+    const vf a = x[0], b = x[1], c = x[2], d = x[3];
+    for (int i = 0; i < VL; i++)
+        x[i] = (vf){a[i], b[i], c[i], d[i]};
 }
 
 #endif

@@ -64,6 +64,11 @@ INL vf v_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
 }
+/* *c += a b, in place: compilers move accumulators about */
+INL void v_add_product(vf *c, vf a, vf b)
+{
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*c) : "x"(a), "x"(b));
+}
 INL vf v_sqrt(vf a)
 {
     return _mm256_sqrt_ps(a);
@@ -270,6 +275,28 @@ INL void v_store_high_n(uint16_t *p, vf v, int n)
     memcpy(bits, &v, sizeof bits);
     for (int i = 0; i < n; i++)
         p[i] = (uint16_t)(bits[i] >> 16);
+}
+/* Rows become columns. */
+INL void v_transpose(vf x[VL])
+{
+    vf s[VL], t[VL];
+    UNROLL for (int i = 0; i < 4; i++) /* halves of rows i and i + 4 */
+    {
+        s[i] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x20);
+        s[i + 4] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x31);
+    }
+    UNROLL for (int i = 0; i < VL; i += 2)
+    {
+        t[i] = _mm256_unpacklo_ps(s[i], s[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(s[i], s[i + 1]);
+    }
+    UNROLL for (int i = 0; i < VL; i += 4)
+    {
+        x[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        x[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        x[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        x[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "vec.h"
+#include "x86/transpose.h"
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -63,6 +64,11 @@ INL vf v_div(vf a, vf b)
 INL vf v_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
+}
+/* *c += a b, in place: compilers move accumulators about */
+INL void v_add_product(vf *c, vf a, vf b)
+{
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*c) : "v"(a), "v"(b));
 }
 INL vf v_sqrt(vf a)
 {
@@ -257,6 +263,33 @@ INL vi vi_dot4(vi c, int32_t x, vi w)
 INL void v_store_high_n(uint16_t *p, vf v, int n)
 {
     _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16(vi_shr(v_as_int(v), 16)));
+}
+
+/* 2^t, relative error below 2e-7 down to the denormals; NaN stays NaN. The part of t above the next lower whole number is one
+ * instruction, and the scaling rounds t down itself: to 0 and infinity where it must. */
+#define ST_OWN_EXP2
+INL vf v_exp2(vf t)
+{
+    const vf f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    vf p = v_fma(f, v_set1(0.0018775767f), v_set1(0.00898934f));
+    p = v_fma(p, f, v_set1(0.055826318f));
+    p = v_fma(p, f, v_set1(0.24015361f));
+    p = v_fma(p, f, v_set1(0.6931531f));
+    p = v_fma(p, f, v_set1(0.99999994f));
+    return _mm512_scalef_ps(p, t);
+}
+INL vf v_power(vf t)
+{
+    return v_exp2(t);
+}
+
+/* Rows become columns. */
+INL void v_transpose(vf x[VL])
+{
+    vi rows[VL];
+    UNROLL for (int i = 0; i < VL; i++) rows[i] = v_as_int(x[i]);
+    transpose(rows);
+    UNROLL for (int i = 0; i < VL; i++) x[i] = vi_as_float(rows[i]);
 }
 
 /* GELU by sixteen cubics: the number of the interval, to the nearest multiple of 0.34, picks their coefficients. Absolute error

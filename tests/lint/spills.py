@@ -41,9 +41,10 @@ BOUNDS = [
     ("dot_(?:neon|dotprod)", r"\w+", 12),
     ("narrow_(?:dotprod|i8mm|bf16mm)", r"pack_row\w*", 4),
     ("narrow_avxvnni", r"block_i8", 2),
-    (r"narrow_avx\w+", r"block_finish_tile", 20),
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),
+    (r"narrow_(?:v3|v4|avx\w+)", r"\w*pack_row\w*", 12),
+    ("narrow_(?:v3|avxvnni)", r"block_finish_tile", 70),  # GELU by a polynomial, in sixteen registers
     (r"dot_\w+", r"pack_row", 12),
 ]
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")

@@ -35,7 +35,7 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
                        .tile = narrow->mr / digits,
                        .unit = narrow->row_unit,
                        .chunks = blocks,
-                       .chunk = CHUNK,
+                       .chunk = narrow->chunk > 0 ? (size_t)narrow->chunk : CHUNK,
                        .digits = digits};
     const bool fine_dot = right->fine && n_total <= FINE_ROWS;
     if ((right->int8 || fine_dot) && k->dot.direct[right->type][1] != NULL) {
@@ -159,7 +159,7 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
             uint8_t *dst = tile + (size_t)r * t.chunk;
             if (r >= rows * t.digits) {
                 for (int64_t c = 0; c < t.chunks; c++)
-                    memset(dst + c * CHUNK * padded, 0, CHUNK);
+                    memset(dst + t.chunk * (size_t)(c * padded), 0, t.chunk);
                 continue;
             }
             if (r >= rows)
@@ -172,7 +172,7 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
                 leave_rest(x, right->k, dst, padded, a.unclipped);
                 t.dot->pack_row(right->type, a.unclipped, right->k, dst + (size_t)rows * t.chunk, padded);
             } else if (t.narrow != NULL)
-                t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + rows * CHUNK : NULL, padded,
+                t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + t.chunk * (size_t)rows : NULL, padded,
                                    &a.scale[first + r]);
             else
                 (t.round ? k->pack_row_bf16 : k->pack_row)(x, right->k, (float *)(void *)dst, padded);
@@ -316,7 +316,8 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
                                            .row = row,
                                            .col = panel * ST_CPU_PANEL,
                                            .n = right->n,
-                                           .acc = s.acc};
+                                           .acc = s.acc,
+                                           .wide = (uint8_t *)s.expanded};
         t.narrow->block(&block);
         return;
     }

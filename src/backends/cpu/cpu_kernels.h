@@ -139,11 +139,13 @@ typedef struct st_cpu_narrow_block {
     int64_t n_panels;
     int64_t row, col, n; /* where this is in the product, and how many columns that has */
     void *acc;           /* scratch: ST_CPU_ROW_BLOCK * 32 numbers */
+    uint8_t *wide;       /* scratch: 64 KiB */
 } st_cpu_narrow_block;
 
 typedef struct st_cpu_narrow {
     int mr; /* 0: the level has none */
     int row_unit;
+    int chunk; /* bytes of a packed row's chunk where they are not 64: a level may pack bytes as words */
     /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. 8-bit
      * only: fine is NULL or the place of the second bytes, and scale is set. */
     void (*pack_row)(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale);
@@ -353,6 +355,8 @@ void st_cpu_fill_dot_v4(st_cpu_kernels *k);
 void st_cpu_fill_dot_avx512vnni(st_cpu_kernels *k);
 void st_cpu_fill_dot_neon(st_cpu_kernels *k);
 void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
+void st_cpu_fill_narrow_v3(st_cpu_kernels *k);
+void st_cpu_fill_narrow_v4(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avxvnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);

@@ -4,9 +4,10 @@
 
 #include "narrow_pack.h"
 
+#if !defined(ST_OWN_I8)
 INL void product_i8_columns(int rows, const uint8_t *a, const uint8_t *b, int chunks, int32_t *acc, int column)
 {
-    vi c[8][2];
+    vi c[4][2];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) c[r][v] = vi_set1(0);
     b += 4 * column;
     for (int i = 0; i < chunks; i++, a += 64 * (rows - 1)) {
@@ -31,6 +32,18 @@ INL void product_i8_columns(int rows, const uint8_t *a, const uint8_t *b, int ch
         for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL)                                      \
             product_i8_columns(R, (const uint8_t *)a, (const uint8_t *)b, chunks, (int32_t *)acc, column); \
     }
+#define EACH_I8(X) X(1) X(2) X(3) X(4)
+EACH_I8(PRODUCT_I8)
+
+static void fill_i8(st_cpu_narrow *n)
+{
+    *n = (st_cpu_narrow){.mr = 4, .row_unit = 1, .pack_row = pack_row_i8};
+#define SET_I8(R) n->product[R] = product_i8_##R;
+    EACH_I8(SET_I8)
+#undef SET_I8
+}
+#endif
+
 static float to_i8(const float *x, int8_t *q, int64_t n)
 {
     vf most = v_zero(), check = v_zero();
@@ -55,16 +68,6 @@ static float to_i8(const float *x, int8_t *q, int64_t n)
     }
     return max / 127.0f;
 }
-
-#define EACH_I8_4(X) X(1) X(2) X(3) X(4)
-#if ST_PRODUCT_ROWS >= 12 /* with 32 registers */
-#define EACH_I8(X) EACH_I8_4(X) X(5) X(6) X(7) X(8)
-enum { I8_ROWS = 8 };
-#else
-#define EACH_I8(X) EACH_I8_4(X)
-enum { I8_ROWS = 4 };
-#endif
-EACH_I8(PRODUCT_I8)
 
 static void pack_row_bf16(const float *x, int64_t k, float *dst, int rows)
 {
@@ -134,10 +137,9 @@ static void finish_i8(const st_cpu_epilogue *e, const int32_t *acc, int tile_row
 
 static void fill_narrow(st_cpu_kernels *k)
 {
-    k->i8 = (st_cpu_narrow){.mr = I8_ROWS, .row_unit = 1, .pack_row = pack_row_i8};
-#define SET_I8(R) k->i8.product[R] = product_i8_##R;
-    EACH_I8(SET_I8)
-#undef SET_I8
+#if !defined(ST_OWN_I8)
+    fill_i8(&k->i8);
+#endif
     k->to_i8 = to_i8;
     k->pack_row_bf16 = pack_row_bf16;
     k->finish_i8 = finish_i8;

@@ -1,5 +1,7 @@
 /* narrow_pack.h: rows of f32 as unsigned bytes, one or two for a number (contract in cpu_kernels.h). Included after a vec_*.h. */
 
+#include "backends/cpu/cpu_pack.h"
+
 /* Numbers of this size and above are integers: adding it rounds to nearest, ties to even. */
 #define ROUNDER 12582912.0f /* 1.5 * 2^23 */
 
@@ -66,19 +68,26 @@ INL void narrow_chunk(const narrow_steps *s, const float *x, uint8_t *out)
 #endif
 }
 
-static void pack_row_i8(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
+/* The scale of a row, and how its numbers become bytes. */
+INL narrow_steps narrow_scale(const float *x, int64_t k, bool fine, st_cpu_row_scale *scale)
 {
-    const float steps = fine != NULL ? 65535.0f : 255.0f;
+    const float steps = fine ? 65535.0f : 255.0f;
     float lowest;
     const float range = narrow_range(x, k, &lowest);
     const float inverse = range > 0 ? steps / range : 0.0f;
     const bool usable = range > 0 && range < 3e38f && inverse < 3e38f;
     const float zero = usable ? (-lowest * inverse + ROUNDER) - ROUNDER : 0.0f;
     const int32_t whole = (int32_t)zero;
-    scale->zero = fine != NULL ? whole >> 8 : whole;
-    scale->fine_zero = fine != NULL ? whole & 255 : 0;
+    scale->zero = fine ? whole >> 8 : whole;
+    scale->fine_zero = fine ? whole & 255 : 0;
     scale->scale = usable ? range / steps : range - range; /* of a range that is not finite: NaN */
-    const narrow_steps s = {v_set1(usable ? inverse : 0.0f), v_set1(-zero), v_set1(steps - zero), vi_set1(whole)};
+    return (narrow_steps){v_set1(usable ? inverse : 0.0f), v_set1(-zero), v_set1(steps - zero), vi_set1(whole)};
+}
+
+__attribute__((unused)) static void pack_row_i8(const float *x, int64_t k, void *dst, void *fine, int rows,
+                                                st_cpu_row_scale *scale)
+{
+    const narrow_steps s = narrow_scale(x, k, fine != NULL, scale);
     const ptrdiff_t step = ST_CPU_I8_BLOCK * (ptrdiff_t)rows;
     uint8_t *out = dst, *low_out = fine;
     int64_t i = 0;

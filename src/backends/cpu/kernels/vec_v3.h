@@ -260,14 +260,7 @@ INL vi vi_iq4(vi x)
 {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)st_iq4_bytes)), x);
 }
-/* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
-INL vi vi_dot4(vi c, int32_t x, vi w)
-{
-    const vi a = _mm256_set1_epi32(x), low = _mm256_set1_epi16(255);
-    const vi even = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), odd = _mm256_srai_epi16(w, 8);
-    c = _mm256_add_epi32(c, _mm256_madd_epi16(even, _mm256_and_si256(a, low)));
-    return _mm256_add_epi32(c, _mm256_madd_epi16(odd, _mm256_srli_epi16(a, 8)));
-}
+#define ST_OWN_I8 /* products of bytes: x86/narrow_words.h */
 /* The high halves of the first n numbers. */
 INL void v_store_high_n(uint16_t *p, vf v, int n)
 {

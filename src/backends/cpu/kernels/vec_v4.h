@@ -251,14 +251,7 @@ INL vi vi_iq4(vi x)
 {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)st_iq4_bytes)), x);
 }
-/* c + the four unsigned bytes of x times the four signed bytes of each lane of w */
-INL vi vi_dot4(vi c, int32_t x, vi w)
-{
-    const vi a = _mm512_set1_epi32(x), low = _mm512_set1_epi16(255);
-    const vi even = _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8), odd = _mm512_srai_epi16(w, 8);
-    c = _mm512_add_epi32(c, _mm512_madd_epi16(even, _mm512_and_si512(a, low)));
-    return _mm512_add_epi32(c, _mm512_madd_epi16(odd, _mm512_srli_epi16(a, 8)));
-}
+#define ST_OWN_I8 /* products of bytes: x86/narrow_words.h */
 /* The high halves of the first n numbers. */
 INL void v_store_high_n(uint16_t *p, vf v, int n)
 {

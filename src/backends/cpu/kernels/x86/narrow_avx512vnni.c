@@ -18,11 +18,12 @@ INL mm step(mm c, mm x, mm w)
     return c;
 }
 
+#include "../narrow_pack.h"
 #include "narrow_rows.h"
 #include "narrow_block.h"
 
 void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k)
 {
+    k->i8 = (st_cpu_narrow){.pack_row = pack_row_i8, .block = block_i8};
     set_rows(&k->i8);
-    k->i8.block = block_i8;
 }

@@ -4,43 +4,16 @@
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_BLOCK_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_BLOCK_H
 
-#include "backends/cpu/cpu_pack.h"
-#include "../math_body.h"
+#include "narrow_finish.h"
 
-enum {
-    CHUNK_BYTES = 16 * STEP_BYTES,
-    MOST_CHUNKS = 512, /* up to here the sum of a column's weights fits 23 bits */
-    LINES = 4          /* of a later panel, fetched with each chunk */
-};
-
-typedef struct tile_job {
-    const uint8_t *a, *panel; /* the panel with its header */
-    int chunks;
-    const st_cpu_row_scale *scale;
-    const char *ahead;
-    float *out;
-    ptrdiff_t out_stride;
-    uint8_t *acc; /* [2][ST_NARROW_ROWS][16] */
-} tile_job;
-
-/* -zero * sums of weights: two products of 16 bits, of the sum's low 7 bits and of the rest, which counts 128 times */
-INL mm first_sums(int32_t zero, mm sums)
-{
-    const uint32_t low = (uint32_t)-zero & 0xffff, high = (uint32_t)(-128 * zero) << 16;
-    return MM(madd_epi16)(MM(set1_epi32)((int32_t)(low | high)), sums);
-}
+enum { LINES = 4 }; /* of a later panel, fetched with each chunk */
 
 /* One of the passes over the tile, 2 * COLUMNS columns from `column` on. */
 INL void block_columns(const tile_job *t, int column)
 {
     enum { EACH = 2, BEFORE = 8 }; /* rows whose places are fetched with a chunk, in so many of the last chunks */
     mm c[ST_NARROW_ROWS][2], sums[2];
-    UNROLL for (int v = 0; v < 2; v++)
-    {
-        mm s;
-        memcpy(&s, t->panel + 4 * ST_CPU_PANEL + 4 * (column + v * COLUMNS), sizeof s);
-        sums[v] = (mm)vi_or(vi_and((vi)s, vi_set1(127)), vi_and(vi_shl((vi)s, 9), vi_set1((int)0xffff0000)));
-    }
+    UNROLL for (int v = 0; v < 2; v++) sums[v] = split_sums(t->panel, column + v * COLUMNS);
     UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++) c[r][v] =
         first_sums(t->scale[r].zero, sums[v]);
     const uint8_t *a = t->a, *b = t->panel + ST_CPU_I8_HEADER + 4 * column;
@@ -74,58 +47,13 @@ INL void block_columns(const tile_job *t, int column)
         }
     }
     UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++)
-    {
-        const int at = column + v * COLUMNS;
-        memcpy(t->acc + 64 * (at / 16 * ST_NARROW_ROWS + r) + 4 * (at % 16), &c[r][v], sizeof(mm));
-    }
+        memcpy(sums_at(t->acc, ST_NARROW_ROWS, r, column + v * COLUMNS), &c[r][v], sizeof(mm));
 }
 
 static void block_tile(const tile_job *t)
 {
     for (int column = 0; column < ST_CPU_PANEL; column += 2 * COLUMNS)
         block_columns(t, column);
-}
-
-/* As finish_i8 does it, but for what the sums began with. */
-INL void block_finish(int act, const st_cpu_epilogue *e, const tile_job *t, const float *bias, const float *residual)
-{
-    for (int half = 0; half < ST_CPU_PANEL; half += 2 * VL) {
-        vf columns[2], more[2];
-        UNROLL for (int v = 0; v < 2; v++)
-        {
-            columns[v] = v_load((const float *)(const void *)t->panel + half + v * VL);
-            more[v] = bias != NULL ? v_load(bias + half + v * VL)
-                                   : v_set1(-0.0f); /* changes no number, not even the sign of a zero */
-        }
-        for (int r = 0; r < ST_NARROW_ROWS; r++) {
-            const vf row = v_set1(t->scale[r].scale);
-            UNROLL for (int v = 0; v < 2; v++)
-            {
-                const int at = half + v * VL;
-                const vi sum = vi_load(t->acc + 64 * (at / 16 * ST_NARROW_ROWS + r) + 4 * (at % 16));
-                vf x = v_add(v_mul(vi_float(sum), v_mul(row, columns[v])), more[v]);
-                x = activate(act < 0 ? e->act : (sotto_activation)act, x);
-                if (residual != NULL)
-                    x = v_add(x, v_load(residual + r * e->residual_stride + at));
-                v_store(t->out + r * e->out_stride + at, x);
-            }
-        }
-    }
-}
-
-__attribute__((noinline)) static void block_finish_tile(const st_cpu_epilogue *e, const tile_job *t, int64_t row,
-                                                        int64_t col)
-{
-    const float *bias = e->bias != NULL ? e->bias + col : NULL;
-    const float *residual = e->residual != NULL ? e->residual + row * e->residual_stride + col : NULL;
-    if (e->act == SOTTO_ACT_GELU)
-        block_finish(SOTTO_ACT_GELU, e, t, bias, residual);
-    else if (e->act != SOTTO_ACT_NONE)
-        block_finish(-1, e, t, bias, residual);
-    else if (residual != NULL)
-        block_finish(SOTTO_ACT_NONE, e, t, bias, residual);
-    else
-        block_finish(SOTTO_ACT_NONE, e, t, bias, NULL);
 }
 
 static void block_i8(const st_cpu_narrow_block *b)

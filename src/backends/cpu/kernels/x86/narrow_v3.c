@@ -1,0 +1,31 @@
+/* narrow_v3.c: 8-bit products of narrow_words.h for x86-64-v3. A tile is 4 rows of 16 columns at a time. */
+#include "../vec_v3.h"
+
+#include "backends/cpu/cpu_kernels.h"
+
+#define MM(name) _mm256_##name
+#define ST_NARROW_ROWS 4
+#include "narrow_finish.h"
+#include "../narrow_pack.h"
+
+INL vi add_to(vi c, vi x)
+{
+    __asm__("vpaddd %1, %0, %0" : "+x"(c) : "x"(x));
+    return c;
+}
+
+INL vi words_row(const vf x[2], vi zero)
+{
+    const vi words = _mm256_add_epi16(_mm256_packs_epi32(_mm256_cvtps_epi32(x[0]), _mm256_cvtps_epi32(x[1])),
+                                      _mm256_packs_epi32(zero, zero));
+    const vi bytes = _mm256_max_epi16(_mm256_min_epi16(words, _mm256_set1_epi16(255)), _mm256_setzero_si256());
+    const vi fours = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(bytes, 0xd8), 0xd8);
+    return _mm256_permute4x64_epi64(fours, 0xd8); /* fours of x[0] before those of x[1] */
+}
+
+#include "narrow_words.h"
+
+void st_cpu_fill_narrow_v3(st_cpu_kernels *k)
+{
+    set_words(&k->i8);
+}

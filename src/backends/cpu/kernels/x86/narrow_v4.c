@@ -1,0 +1,31 @@
+/* narrow_v4.c: 8-bit products of narrow_words.h for x86-64-v4. A tile is 8 rows of 32 columns at a time. */
+#include "../vec_v4.h"
+
+#include "backends/cpu/cpu_kernels.h"
+
+#define MM(name) _mm512_##name
+#define ST_NARROW_ROWS 8
+#include "narrow_finish.h"
+#include "../narrow_pack.h"
+
+INL vi add_to(vi c, vi x)
+{
+    __asm__("vpaddd %1, %0, %0" : "+v"(c) : "v"(x));
+    return c;
+}
+
+INL vi words_row(const vf x[2], vi zero)
+{
+    const vi words = _mm512_add_epi16(_mm512_packs_epi32(_mm512_cvtps_epi32(x[0]), _mm512_cvtps_epi32(x[1])),
+                                      _mm512_packs_epi32(zero, zero));
+    const vi bytes = _mm512_max_epi16(_mm512_min_epi16(words, _mm512_set1_epi16(255)), _mm512_setzero_si512());
+    const vi fours = _mm512_shufflehi_epi16(_mm512_shufflelo_epi16(bytes, 0xd8), 0xd8);
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), fours); /* those of x[0] first */
+}
+
+#include "narrow_words.h"
+
+void st_cpu_fill_narrow_v4(st_cpu_kernels *k)
+{
+    set_words(&k->i8);
+}

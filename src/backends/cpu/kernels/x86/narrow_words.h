@@ -1,0 +1,198 @@
+/* narrow_words.h: 8-bit products for levels that multiply words but not bytes (contracts in cpu_kernels.h). Pairs of words give
+ * sums of two products, which cannot overflow. Rows are packed as words, 128 bytes a chunk, of four k the first and the third
+ * before the second and the fourth: so a shift or two make words of the weights. Blocks of rows have a part of a panel made
+ * words once for all of its tiles. Included after a vec_*.h, ../narrow_pack.h and narrow_finish.h by files that define
+ *   vi add_to(vi c, vi x)                  c + x, in that order: compilers add up what is added first, and run out of registers
+ *   vi words_row(const vf x[2], vi zero)   round(x) + zero, clamped to 0 .. 255, as words in that order */
+#ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_WORDS_H
+#define SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_WORDS_H
+
+enum {
+    WORD_CHUNK = 2 * ST_CPU_I8_BLOCK, /* bytes of a packed row's chunk */
+    BYTE_CHUNK = 64 * ST_CPU_PANEL,   /* of a panel's */
+    PART = 4                          /* chunks that are made words at once: 16 KiB */
+};
+
+/* Pairs of the four k of VL columns. */
+INL vi first_and_third(vi bytes)
+{
+    return MM(srai_epi16)(MM(slli_epi16)(bytes, 8), 8);
+}
+INL vi second_and_fourth(vi bytes)
+{
+    return MM(srai_epi16)(bytes, 8);
+}
+
+/* c += 2 * VL columns of `chunks` chunks; b: weights from the column on, as words or as bytes */
+INL void words_columns(int rows, vi c[][2], const uint8_t *a, const uint8_t *b, int chunks, bool wide)
+{
+    for (int i = 0; i < chunks; i++, a += WORD_CHUNK * (rows - 1)) {
+        for (int four = 0; four < 16; four++, a += 8, b += (wide ? 8 : 4) * ST_CPU_PANEL) {
+            vi bytes[2];
+            UNROLL for (int v = 0; v < 2 && !wide; v++) bytes[v] = vi_load(b + 4 * v * VL);
+            UNROLL for (int pair = 0; pair < 2; pair++)
+            {
+                vi w[2];
+                UNROLL for (int v = 0; v < 2; v++) w[v] = wide        ? vi_load(b + 4 * (pair * ST_CPU_PANEL + v * VL))
+                                                          : pair == 0 ? first_and_third(bytes[v])
+                                                                      : second_and_fourth(bytes[v]);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    int32_t x;
+                    memcpy(&x, a + WORD_CHUNK * r + 4 * pair, sizeof x);
+                    const vi xs = vi_set1(x);
+                    UNROLL for (int v = 0; v < 2; v++) c[r][v] = add_to(c[r][v], MM(madd_epi16)(xs, w[v]));
+                }
+            }
+        }
+    }
+}
+
+#define WORDS(R)                                                                    \
+    static void words_##R(const void *a, const void *b, int chunks, void *acc)      \
+    {                                                                               \
+        for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {             \
+            vi c[R][2];                                                             \
+            UNROLL for (int r = 0; r < R; r++) c[r][0] = c[r][1] = vi_set1(0);      \
+            words_columns(R, c, a, (const uint8_t *)b + 4 * column, chunks, false); \
+            UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < 2; v++)   \
+                memcpy(sums_at(acc, R, r, column + v * VL), &c[r][v], sizeof(vi));  \
+        }                                                                           \
+    }
+#define EACH_WORDS_4(X) X(1) X(2) X(3) X(4)
+#define EACH_WORDS_8(X) EACH_WORDS_4(X) X(5) X(6) X(7) X(8)
+#define EACH_WORDS(X) ST_CAT(EACH_WORDS, ST_NARROW_ROWS)(X)
+EACH_WORDS(WORDS)
+
+/* [16 fours of k][2 pairs][32 columns][2] words for each chunk */
+static void widen(const uint8_t *b, int chunks, uint8_t *wide)
+{
+    for (int i = 0; i < 16 * chunks; i++, b += 4 * ST_CPU_PANEL, wide += 8 * ST_CPU_PANEL) {
+        UNROLL for (int c = 0; c < ST_CPU_PANEL; c += VL)
+        {
+            const vi bytes = vi_load(b + 4 * c), first = first_and_third(bytes), second = second_and_fourth(bytes);
+            memcpy(wide + 4 * c, &first, sizeof first);
+            memcpy(wide + 4 * (ST_CPU_PANEL + c), &second, sizeof second);
+        }
+    }
+}
+
+/* A part of a whole tile: `chunks` chunks from t->a on, added to its sums unless it is the first. */
+static void words_tile(const tile_job *t, const uint8_t *wide, int chunks, bool first)
+{
+    for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {
+        vi c[ST_NARROW_ROWS][2];
+        UNROLL for (int v = 0; v < 2; v++)
+        {
+            const vi sums = split_sums(t->panel, column + v * VL);
+            UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) c[r][v] =
+                first ? first_sums(t->scale[r].zero, sums)
+                      : vi_load(sums_at(t->acc, ST_NARROW_ROWS, r, column + v * VL));
+        }
+        words_columns(ST_NARROW_ROWS, c, t->a, wide + 4 * column, chunks, true);
+        UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++)
+            memcpy(sums_at(t->acc, ST_NARROW_ROWS, r, column + v * VL), &c[r][v], sizeof(vi));
+    }
+}
+
+INL tile_job words_job(const st_cpu_narrow_block *b, int64_t p, int r)
+{
+    const int64_t col = b->col + p * ST_CPU_PANEL;
+    return (tile_job){.a = b->a + (size_t)b->chunks * WORD_CHUNK * (size_t)r,
+                      .panel = b->panels + b->panel_bytes * (size_t)p,
+                      .chunks = b->chunks,
+                      .scale = b->scale + r,
+                      .out = b->e->out + (b->row + r) * b->e->out_stride + col,
+                      .out_stride = b->e->out_stride,
+                      .acc = (uint8_t *)b->acc + (size_t)r * 4 * ST_CPU_PANEL};
+}
+
+/* The first `rows` rows, whole tiles, times a whole panel. */
+static void words_panel(const st_cpu_narrow_block *b, int64_t p, int rows)
+{
+    for (int from = 0; from < b->chunks; from += PART) {
+        const int chunks = b->chunks - from < PART ? b->chunks - from : PART;
+        widen(b->panels + b->panel_bytes * (size_t)p + ST_CPU_I8_HEADER + (size_t)from * BYTE_CHUNK, chunks, b->wide);
+        for (int r = 0; r < rows; r += ST_NARROW_ROWS) {
+            tile_job t = words_job(b, p, r);
+            t.a += (size_t)from * WORD_CHUNK * ST_NARROW_ROWS;
+            const bool last = from + chunks == b->chunks;
+            for (int i = 0; i < ST_NARROW_ROWS && last; i++) {
+                __builtin_prefetch(t.out + i * t.out_stride);
+                __builtin_prefetch(t.out + i * t.out_stride + ST_CPU_PANEL - 1);
+            }
+            words_tile(&t, b->wide, chunks, from == 0);
+            if (last)
+                block_finish_tile(b->e, &t, b->row + r, b->col + p * ST_CPU_PANEL);
+        }
+    }
+}
+
+static void block_words(const st_cpu_narrow_block *b)
+{
+    for (int64_t p = 0; p < b->n_panels; p++) {
+        const int64_t col = b->col + p * ST_CPU_PANEL;
+        const int cols = (int)(b->n - col < ST_CPU_PANEL ? b->n - col : ST_CPU_PANEL);
+        const bool whole = cols == ST_CPU_PANEL && b->chunks <= MOST_CHUNKS && b->rows >= 2 * ST_NARROW_ROWS;
+        int r = whole ? b->rows / ST_NARROW_ROWS * ST_NARROW_ROWS : 0;
+        words_panel(b, p, r);
+        for (; r < b->rows; r += ST_NARROW_ROWS) {
+            const int rows = b->rows - r < ST_NARROW_ROWS ? b->rows - r : ST_NARROW_ROWS;
+            const tile_job t = words_job(b, p, r);
+            b->k->i8.product[rows](t.a, t.panel + ST_CPU_I8_HEADER, b->chunks, t.acc);
+            b->k->finish_i8(b->e, (const int32_t *)(const void *)t.acc, rows, rows, false, b->row + r, col, cols,
+                            t.scale, t.panel);
+        }
+    }
+}
+
+/* ---- rows ---- */
+
+/* Up to a chunk of numbers, zeros beyond `left`; low: NULL, or the place of the second bytes. */
+static void words_slow(const narrow_steps *s, const float *x, int64_t left, uint16_t *out, uint16_t *low)
+{
+    for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL) {
+        uint32_t bits[VL];
+        const vi v = narrow_step(s, narrow_load(x, j, left));
+        memcpy(bits, &v, sizeof bits);
+        for (int i = 0; i < VL; i++) {
+            const int at = ((j + i) & ~3) + ((i & 1) << 1 | (i >> 1 & 1));
+            const uint32_t q = j + i < left ? bits[i] & 0xffff : 0;
+            out[at] = (uint16_t)(low != NULL ? q >> 8 : q & 255);
+            if (low != NULL)
+                low[at] = (uint16_t)(q & 255);
+        }
+    }
+}
+
+static void words_pack_row(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
+{
+    const narrow_steps s = narrow_scale(x, k, fine != NULL, scale);
+    const ptrdiff_t step = ST_CPU_I8_BLOCK * (ptrdiff_t)rows;
+    uint16_t *out = dst, *low = fine;
+    for (int64_t i = 0; i < k; i += ST_CPU_I8_BLOCK, out += step) {
+        if (fine != NULL || i + ST_CPU_I8_BLOCK > k) {
+            words_slow(&s, x + i, k - i, out, low);
+            low = low != NULL ? low + step : NULL;
+            continue;
+        }
+        UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += 2 * VL)
+        {
+            __builtin_prefetch(x + i + j + k); /* what comes next, as a rule */
+            const vf two[2] = {v_mul(v_load(x + i + j), s.factor), v_mul(v_load(x + i + j + VL), s.factor)};
+            const vi words = words_row(two, s.zero);
+            memcpy(out + j, &words, sizeof words);
+        }
+    }
+}
+
+static void set_words(st_cpu_narrow *n)
+{
+    *n = (st_cpu_narrow){
+        .mr = ST_NARROW_ROWS, .row_unit = 1, .chunk = WORD_CHUNK, .pack_row = words_pack_row, .block = block_words};
+#define SET(R) n->product[R] = words_##R;
+    EACH_WORDS(SET)
+#undef SET
+}
+
+#endif

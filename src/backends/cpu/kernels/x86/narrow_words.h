@@ -135,7 +135,8 @@ static void block_words(const st_cpu_narrow_block *b)
         const int cols = (int)(b->n - col < ST_CPU_PANEL ? b->n - col : ST_CPU_PANEL);
         const bool whole = cols == ST_CPU_PANEL && b->chunks <= MOST_CHUNKS && b->rows >= 2 * ST_NARROW_ROWS;
         int r = whole ? b->rows / ST_NARROW_ROWS * ST_NARROW_ROWS : 0;
-        words_panel(b, p, r);
+        if (r > 0)
+            words_panel(b, p, r);
         for (; r < b->rows; r += ST_NARROW_ROWS) {
             const int rows = b->rows - r < ST_NARROW_ROWS ? b->rows - r : ST_NARROW_ROWS;
             const tile_job t = words_job(b, p, r);

@@ -105,37 +105,65 @@ INL void store_sums(uint8_t *acc, bool two)
     }
 }
 
-/* acc (+)= `chunks` chunks of a tile of rows times as many of a panel, and all rows of p; what lies ahead is fetched. */
+/* acc (+)= `chunks` chunks of a tile of rows times as many of a panel, and all rows of p; what lies ahead is fetched. Sums
+ * stay in their tiles until the next step: a tile that is stored right after its last product waits for that, and all
+ * that follows waits with it, but beside the next step's first products storing costs nothing. `before` gets the sums
+ * of the step before, those that p waits for. */
 INL void run_step(numbers t, int act, int each, const uint8_t *a, const uint8_t *b, int chunks, bool first,
-                  uint8_t *acc, const uint8_t *ahead, const pending *p)
+                  const uint8_t *acc, uint8_t *before, const uint8_t *ahead, const pending *p)
 {
-#define DOT(C, A, B)                                                                     \
-    if (t == I8)                                                                         \
-        _tile_dpbusd(C, A, B);                                                           \
-    else                                                                                 \
-        _tile_dpbf16ps(C, A, B);                                                         \
-    UNROLL for (int i = 0; i < each; i++) if (r < rows) finish_row(t, act, p, &of, r++); \
+#define START(C, PLACE)                         \
+    _tile_stored(C, before + (PLACE)*TILE, 64); \
+    if (first)                                  \
+        _tile_zero(C);                          \
+    else                                        \
+        _tile_loadd(C, acc + (PLACE)*TILE, 64)
+#define DOT(C, A, B)             \
+    if (t == I8)                 \
+        _tile_dpbusd(C, A, B);   \
+    else                         \
+        _tile_dpbf16ps(C, A, B); \
     UNROLL for (int i = 0; i < 2; i++) _mm_prefetch((const char *)ahead + (2 * (C) + i) * 64, _MM_HINT_T1)
+#define ROWS_BESIDE UNROLL for (int i = 0; i < each; i++) if (r < rows) finish_row(t, act, p, &of, r++)
     const int rows = each > 0 ? p->rows : 0;
     columns of;
     int r = 0;
     if (each > 0)
         of = *p->columns;
-    load_sums(acc, first, true);
-    for (int c = 0; c < chunks; c++, a += 2 * TILE, b += CHUNK, ahead += CHUNK / 4) {
+    START(0, 0);
+    _tile_loadd(6, b, 128);
+    _tile_loadd(4, a, 64);
+    DOT(0, 4, 6);
+    START(1, 2);
+    _tile_loadd(7, b + 64, 128);
+    DOT(1, 4, 7);
+    START(2, 1);
+    _tile_loadd(5, a + TILE, 64);
+    DOT(2, 5, 6);
+    START(3, 3);
+    DOT(3, 5, 7);
+    for (int c = 1; c < chunks; c++) {
+        a += 2 * TILE;
+        b += CHUNK;
+        ahead += CHUNK / 4;
         _tile_loadd(6, b, 128);
         _tile_loadd(4, a, 64);
         DOT(0, 4, 6);
+        ROWS_BESIDE;
         _tile_loadd(7, b + 64, 128);
         DOT(1, 4, 7);
+        ROWS_BESIDE;
         _tile_loadd(5, a + TILE, 64);
         DOT(2, 5, 6);
+        ROWS_BESIDE;
         DOT(3, 5, 7);
+        ROWS_BESIDE;
     }
-    store_sums(acc, true);
     while (r < rows)
         finish_row(t, act, p, &of, r++);
+#undef START
 #undef DOT
+#undef ROWS_BESIDE
 }
 
 /* The same for a tile of up to 16 rows, and nothing else. */
@@ -196,6 +224,7 @@ INL void run_block(numbers t, int act, const st_cpu_narrow_block *b)
     const int parts = b->chunks > PART ? (b->chunks + PART - 1) / PART : 1, tiles = (b->rows + ROWS - 1) / ROWS;
     columns of[2]; /* of this panel, and of the one before, whose last tile may still wait */
     pending p = {.rows = 0};
+    uint8_t *before = NULL; /* where sums belong that are still in their tiles */
     int turn = 0;
     for (int64_t i = 0; i < b->n_panels; i++) {
         const uint8_t *panel = b->panels + b->panel_bytes * (size_t)i + (t == I8 ? ST_CPU_I8_HEADER : 0);
@@ -212,15 +241,25 @@ INL void run_block(numbers t, int act, const st_cpu_narrow_block *b)
                  * added, every tile has its own */
                 const int place = parts == 1 ? turn++ & 1 : tiles > 1 ? tile : (int)(i & 1);
                 uint8_t *acc = (uint8_t *)b->acc + place * 4 * TILE;
+                if (before == NULL && rows > UNIT) { /* gets back what it has */
+                    load_sums(acc, part == 0, true);
+                    before = acc;
+                }
                 if (rows <= UNIT) {
+                    if (before != NULL)
+                        store_sums(before, true);
                     finish_rows(t, act, &p);
                     short_step(t, a, w, chunks, part == 0, acc);
+                    before = NULL;
                 } else if (p.rows == 0) {
-                    run_step(t, act, 0, a, w, chunks, part == 0, acc, ahead, &p);
+                    run_step(t, act, 0, a, w, chunks, part == 0, acc, before, ahead, &p);
+                    before = acc;
                 } else if (4 * chunks >= p.rows) {
-                    run_step(t, act, 1, a, w, chunks, part == 0, acc, ahead, &p);
+                    run_step(t, act, 1, a, w, chunks, part == 0, acc, before, ahead, &p);
+                    before = acc;
                 } else {
-                    run_step(t, act, 2, a, w, chunks, part == 0, acc, ahead, &p);
+                    run_step(t, act, 2, a, w, chunks, part == 0, acc, before, ahead, &p);
+                    before = acc;
                 }
                 p.rows = 0;
                 if (part == parts - 1)
@@ -228,6 +267,8 @@ INL void run_block(numbers t, int act, const st_cpu_narrow_block *b)
             }
         }
     }
+    if (before != NULL)
+        store_sums(before, true);
     finish_rows(t, act, &p);
 }
 

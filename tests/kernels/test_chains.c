@@ -163,6 +163,20 @@ static void build_over(scene *s)
     output(s, sotto_gelu(s->g, sotto_add(s->g, y, y)));
 }
 
+/* Into an attention, which on some levels finds its operands packed; of kind 8 something else reads them, too. */
+static void build_attention(scene *s, int kind)
+{
+    const int64_t dim[2] = {s->d, s->rows}, heads[3] = {32, s->d / 32, s->rows};
+    s->x = sotto_graph_input(s->g, "x", SOTTO_F32, 2, dim);
+    sotto_tensor *qkv = linear(s, norm(s, s->x, false), 3, SOTTO_ACT_NONE, NULL), *part[3];
+    for (int i = 0; i < 3; i++)
+        part[i] = sotto_view_reshape(s->g, sotto_view_slice(s->g, qkv, 0, i * s->d, s->d), 3, heads);
+    sotto_tensor *y = sotto_attention(s->g, part[0], part[1], part[2], 0.2f, false);
+    if (kind == 8)
+        output(s, sotto_gelu(s->g, qkv));
+    output(s, linear(s, y, 0, SOTTO_ACT_NONE, s->x));
+}
+
 static void ignore(void *user, const sotto_trace_node *node)
 {
     (void)user;
@@ -184,8 +198,10 @@ static void check(const char *level, int threads, sotto_dtype type, sotto_comput
     sotto_graph_set_compute(s.g, compute);
     if (kind < 6)
         build(&s, kind);
-    else
+    else if (kind == 6)
         build_over(&s);
+    else
+        build_attention(&s, kind);
     ok(sotto_graph_finish(s.g, &err), &err);
     ok(sotto_plan_create_take(s.backend, arena, s.g, &plan, &err), &err);
     float *in = random_floats(d * rows);
@@ -233,6 +249,9 @@ static void test_chains(void **state)
             check(st_cpu_level_name((st_cpu_level)level), i < 24 ? 1 + i % 3 : 2 + i % 2, ways[way].type,
                   ways[way].compute, i % 4 == 3 ? 160 : 64, rows[(i + i / 6) % 6], i / 4);
         }
+        for (int i = 1; i < 6; i++)
+            check(st_cpu_level_name((st_cpu_level)level), 1 + i % 3, i % 2 ? SOTTO_I8 : SOTTO_BF16,
+                  i < 5 ? SOTTO_COMPUTE_BF16 : SOTTO_COMPUTE_F32, i % 2 ? 160 : 64, rows[i], 7 + (i == 2));
     }
 }
 

@@ -14,7 +14,8 @@ typedef struct st_cpu_attention {
     int64_t n_q, n_k;
     int d;
     float scale;
-    bool causal; /* query i sees keys 0 .. n_k - n_q + i */
+    bool causal;             /* query i sees keys 0 .. n_k - n_q + i */
+    const uint8_t *packed_q; /* of cpu_attention_bf16.h: the queries, packed; NULL: they are not */
 } st_cpu_attention;
 
 /* Floats of a packed head, and of one thread's scratch. */

@@ -37,15 +37,16 @@ size_t st_cpu_attention_bf16_packed(const st_cpu_attention *a)
 
 typedef struct areas {
     float *acc;
-    uint8_t *q, *p;
+    const uint8_t *q; /* own_q, unless they are packed already */
+    uint8_t *own_q, *p;
 } areas;
 
 /* [accumulators: 2 * mr * 32] [queries: mr * d bf16] [probabilities: mr * n_k bf16] */
 static areas areas_of(const st_cpu_attention *a, float *scratch)
 {
     areas s = {.acc = scratch};
-    s.q = (uint8_t *)(s.acc + 2 * ST_CPU_MAX_NARROW_MR * ST_CPU_PANEL);
-    s.p = s.q + ST_CPU_MAX_NARROW_MR * 2 * a->d;
+    s.own_q = (uint8_t *)(s.acc + 2 * ST_CPU_MAX_NARROW_MR * ST_CPU_PANEL);
+    s.p = s.own_q + ST_CPU_MAX_NARROW_MR * 2 * a->d;
     return s;
 }
 
@@ -54,15 +55,55 @@ size_t st_cpu_attention_bf16_scratch(const st_cpu_attention *a)
     return (size_t)(ST_CPU_MAX_NARROW_MR * (2 * ST_CPU_PANEL + a->d / 2 + panels_of(a) * ST_CPU_PANEL / 2));
 }
 
+/* A panel of keys and values that begin at `key` and `value`. */
+static void pack_panel(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t panel, int n, const float *key,
+                       const float *value, float *packed)
+{
+    const int64_t panels = panels_of(a), chunks = a->d / CHUNK;
+    uint8_t *keys = (uint8_t *)packed, *values = keys + panels * chunks * CHUNK_BYTES;
+    k->attend.pack_keys(key, a->k_stride, n, a->d, keys + panel * chunks * CHUNK_BYTES);
+    for (int64_t c = 0; c < chunks; c++)
+        k->attend.pack_values(value + c * CHUNK, a->v_stride, n, values + (c * panels + panel) * CHUNK_BYTES);
+}
+
 void st_cpu_attention_bf16_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed)
 {
-    const int64_t first = unit * ST_CPU_PANEL, panels = panels_of(a), chunks = a->d / CHUNK;
+    const int64_t first = unit * ST_CPU_PANEL;
     const int n = (int)(a->n_k - first < ST_CPU_PANEL ? a->n_k - first : ST_CPU_PANEL);
-    uint8_t *keys = (uint8_t *)packed, *values = keys + panels * chunks * CHUNK_BYTES;
-    k->attend.pack_keys(a->k + first * a->k_stride, a->k_stride, n, a->d, keys + unit * chunks * CHUNK_BYTES);
-    for (int64_t c = 0; c < chunks; c++)
-        k->attend.pack_values(a->v + first * a->v_stride + c * CHUNK, a->v_stride, n,
-                              values + (c * panels + unit) * CHUNK_BYTES);
+    pack_panel(k, a, unit, n, a->k + first * a->k_stride, a->v + first * a->v_stride, packed);
+}
+
+void st_cpu_attention_bf16_pack_cells(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n,
+                                      float *packed)
+{
+    for (int i = 0; i < n; i += ST_CPU_PANEL)
+        pack_panel(k, a, (row + i) / ST_CPU_PANEL, n - i < ST_CPU_PANEL ? n - i : ST_CPU_PANEL, a->k + i * a->k_stride,
+                   a->v + i * a->v_stride, packed);
+}
+
+/* Scores come out in units of log 2 / 128. */
+static float query_scale(const st_cpu_attention *a)
+{
+    return a->scale * 128 * 1.44269504f;
+}
+
+/* [tiles of 16 rows][d / 32][16][64 bytes] */
+static size_t query_tile_bytes(const st_cpu_attention *a)
+{
+    return (size_t)(a->d / CHUNK) * 1024;
+}
+
+size_t st_cpu_attention_bf16_queries(const st_cpu_attention *a)
+{
+    return (size_t)((a->n_q + 15) / 16) * query_tile_bytes(a) / sizeof(float);
+}
+
+void st_cpu_attention_bf16_pack_queries(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n,
+                                        uint8_t *packed_q)
+{
+    for (int i = 0; i < n; i += 16)
+        k->attend.pack_queries(a->q + i * a->q_stride, a->q_stride, query_scale(a), n - i < 16 ? n - i : 16, 16, a->d,
+                               packed_q + (size_t)((row + i) / 16) * query_tile_bytes(a));
 }
 
 static bool good_sums(const float *sum, int n_rows)
@@ -156,12 +197,13 @@ void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention 
 {
     const int unit = k->bf16.row_unit, padded = (n_rows + unit - 1) / unit * unit;
     const int64_t panels = panels_of(a), chunks = a->d / CHUNK;
-    const areas s = areas_of(a, scratch);
+    areas s = areas_of(a, scratch);
     const uint8_t *keys = (const uint8_t *)packed, *values = keys + panels * chunks * CHUNK_BYTES;
     float max[ST_CPU_MAX_NARROW_MR], sum[ST_CPU_MAX_NARROW_MR] = {0};
     /* what fills the tile up is computed and thrown away */
-    k->attend.pack_queries(a->q + row * a->q_stride, a->q_stride, a->scale * 128 * 1.44269504f, n_rows, padded, a->d,
-                           s.q);
+    if (a->packed_q == NULL)
+        k->attend.pack_queries(a->q + row * a->q_stride, a->q_stride, query_scale(a), n_rows, padded, a->d, s.own_q);
+    s.q = a->packed_q == NULL ? s.own_q : a->packed_q + (size_t)(row / 16) * query_tile_bytes(a);
     largest(k, a, &s, n_rows, padded, keys, 1, max);
     if (at_once(k, a)) {
         rows_at_once(k, a, &s, n_rows, row, keys, max);

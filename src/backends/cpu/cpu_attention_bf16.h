@@ -14,6 +14,13 @@ int st_cpu_attention_bf16_tile(const st_cpu_kernels *k, const st_cpu_attention *
 size_t st_cpu_attention_bf16_packed(const st_cpu_attention *a);
 size_t st_cpu_attention_bf16_scratch(const st_cpu_attention *a);
 void st_cpu_attention_bf16_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed);
+/* Queries, keys and values of rows [row, row + n), row a multiple of 32, for levels whose tile is 16 rows: a->q, a->k and a->v are
+ * those of row `row`. Queries go to packed_q, of st_cpu_attention_bf16_queries floats in all. */
+size_t st_cpu_attention_bf16_queries(const st_cpu_attention *a);
+void st_cpu_attention_bf16_pack_queries(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n,
+                                        uint8_t *packed_q);
+void st_cpu_attention_bf16_pack_cells(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n,
+                                      float *packed);
 void st_cpu_attention_bf16_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows,
                                 const float *packed, float *scratch);
 

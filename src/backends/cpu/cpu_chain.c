@@ -32,6 +32,11 @@ static bool is_row_copy(const sotto_tensor *node, int64_t rows)
            (home_of(y)->flags & ST_TENSOR_STORED) != 0;
 }
 
+static bool is_attention(const sotto_tensor *node)
+{
+    return node->op == ST_OP_ATTENTION;
+}
+
 static bool may_follow(const sotto_tensor *node, int64_t rows)
 {
     if (is_norm(node))
@@ -137,7 +142,7 @@ static void place(st_cpu_chain *c, const st_exec_plan *plan, int first, int end)
     for (int i = 0; i < c->n; i++) {
         const sotto_tensor *node = c->link[i].node;
         c->link[i].out = -1;
-        if (node->op == ST_OP_COPY || !stays_inside(plan, first, end, node))
+        if (node->op == ST_OP_COPY || is_attention(node) || !stays_inside(plan, first, end, node))
             continue;
         const ptrdiff_t size = (ptrdiff_t)((node->dim[0] + 15) / 16 * 16) * block;
         ptrdiff_t at = 0;
@@ -185,7 +190,7 @@ static void shorten(st_cpu_chain *c, const st_exec_plan *plan, int first, int *e
         ++*end;
         place(c, plan, first, *end);
         for (int t = 0; t < c->n && !again; t++) {
-            if (c->link[t].out < 0 && !may_write(c, t)) {
+            if (c->link[t].out < 0 && !is_attention(c->link[t].node) && !may_write(c, t)) {
                 c->n = t;
                 again = true;
             }
@@ -205,6 +210,7 @@ int st_cpu_chain_find(const st_cpu_kernels *k, const st_exec_plan *plan, int fir
             break;
         link[out->n++] = (st_cpu_link){.node = node, .in = -1, .residual = -1, .out = -1};
     }
+    const sotto_tensor *const behind = end < plan->n_node ? plan->node[end] : NULL;
     size_t work = 0;
     for (int i = 0; i < out->n; i++) {
         if (link[i].node->op != ST_OP_LINEAR)
@@ -215,9 +221,18 @@ int st_cpu_chain_find(const st_cpu_kernels *k, const st_exec_plan *plan, int fir
             work = st_cpu_linear_scratch(link[i].node);
     }
     out->most = ST_CPU_ROW_BLOCK / out->tile;
+    const sotto_tensor *const last = out->n > 0 ? link[out->n - 1].node : NULL;
+    if (behind != NULL && last != NULL && last->op == ST_OP_LINEAR && is_attention(behind) &&
+        st_cpu_attention_packs(k, behind, last, out->tile))
+        link[out->n++] = (st_cpu_link){.node = behind, .in = -1, .residual = -1, .out = -1};
     shorten(out, plan, first, &end);
     if (out->n < 2 || out->most < 1 || work == 0)
         return 0;
+    out->attention = -1;
+    if (is_attention(link[out->n - 1].node)) {
+        out->attention = end - 1;
+        out->shared_floats = st_cpu_attention_shared(k, behind);
+    }
     for (int i = 0; i < out->n; i++)
         link[i].packed = left_is_packed(out, i);
     out->units = (out->rows + out->tile - 1) / out->tile;
@@ -293,6 +308,14 @@ static void run_copy(const st_cpu_kernels *k, const st_cpu_link *l, const block 
     }
 }
 
+/* The columns of the product before as an attention likes them. */
+static void run_packing(st_cpu_run *r, const st_cpu_link *l, const sotto_tensor *product, const block *b)
+{
+    ptrdiff_t stride;
+    const float *x = rows_of(b, product, l->in, &stride);
+    st_cpu_attention_pack_block(r, l->node, x, stride, b->row, b->n);
+}
+
 void st_cpu_chain_run(st_cpu_run *r, const st_cpu_chain *c)
 {
     float *const work = r->scratch + c->block_floats;
@@ -306,6 +329,8 @@ void st_cpu_chain_run(st_cpu_run *r, const st_cpu_chain *c)
                 run_linear(r->k, l, &b, work);
             else if (l->node->op == ST_OP_COPY)
                 run_copy(r->k, l, &b);
+            else if (is_attention(l->node))
+                run_packing(r, l, l[-1].node, &b);
             else
                 run_norm(r->k, l, &b);
         }

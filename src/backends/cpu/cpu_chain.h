@@ -20,6 +20,8 @@ typedef struct st_cpu_chain {
     int tile, most;       /* rows of a unit, and units of a block at most */
     size_t block_floats;  /* results that stay in scratch */
     size_t thread_floats; /* all scratch of a thread */
+    size_t shared_floats; /* what an attention behind it finds packed */
+    int attention;        /* the node of that, which is left to do; -1: none */
 } st_cpu_chain;
 
 /* The chain that begins at node `first`: fills `link`, which has room for all nodes from there, and *out. Returns how many
@@ -43,6 +45,15 @@ int st_cpu_linear_tile(const st_cpu_kernels *k, const sotto_tensor *node);
 size_t st_cpu_linear_scratch(const sotto_tensor *node);
 /* The packed rows of one serve the other. */
 bool st_cpu_linear_packs_alike(const sotto_tensor *a, const sotto_tensor *b);
+/* An attention node (cpu_ops_attention.c) whose queries, keys and values are columns of `product`, rows [n, dim 0]: what its first
+ * phase would pack, and the queries too, can be packed by blocks of rows that begin at multiples of `tile`. Its phase
+ * ST_CPU_ATTENTION_PACKED does the rest. */
+enum { ST_CPU_ATTENTION_PACKED = 2 };
+bool st_cpu_attention_packs(const st_cpu_kernels *k, const sotto_tensor *node, const sotto_tensor *product, int tile);
+size_t st_cpu_attention_shared(const st_cpu_kernels *k, const sotto_tensor *node);
+/* Rows [row, row + n) of the product, which lie at x, into the shared area of a run. */
+void st_cpu_attention_pack_block(const st_cpu_run *r, const sotto_tensor *node, const float *x, ptrdiff_t stride,
+                                 int64_t row, int n);
 void st_cpu_linear_run(const st_cpu_kernels *k, const sotto_tensor *node, const st_cpu_linear_rows *rows,
                        float *scratch);
 

@@ -129,7 +129,15 @@ static void add_fused(const st_cpu *cpu, prepared *p, const st_exec_plan *plan)
             continue;
         }
         p->fused.step[p->fused.n++] = (step){.node = i, .units = chain->units, .chain = chain};
-        want_scratch(p, chain->thread_floats, 0);
+        want_scratch(p, chain->thread_floats, chain->shared_floats);
+        if (chain->attention >= 0) {
+            const sotto_tensor *node = plan->node[chain->attention];
+            st_cpu_need need = {0};
+            ops[node->op]->need(&cpu->kernels, node, &need);
+            p->fused.step[p->fused.n++] = (step){
+                .node = chain->attention, .phase = ST_CPU_ATTENTION_PACKED, .units = need.units[need.n_phase - 1]};
+            want_scratch(p, need.thread_floats, 0);
+        }
         link += chain->n;
         chain++;
         i += n;

@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu_attention.h"
 #include "backends/cpu/cpu_attention_bf16.h"
 #include "backends/cpu/cpu_cells.h"
+#include "backends/cpu/cpu_chain.h"
 #include "backends/cpu/cpu_exec.h"
 
 /* ---- attention: phase 0 packs all heads' keys and values, phase 1 takes tiles of query rows ---- */
@@ -86,6 +87,8 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
     const st_cpu_attention any = head_of(node, 0, 0, false);
     const attention_way way = way_of(r->k, node, &any);
     const int64_t units = st_cpu_attention_pack_units(&any), tiles = (q->dim[2] + way.tile - 1) / way.tile;
+    const size_t queries = phase == ST_CPU_ATTENTION_PACKED ? st_cpu_attention_bf16_queries(&any) : 0;
+    const float *const packed_q = r->shared + way.packed * (size_t)(q->dim[3] * heads_kv);
     int64_t start, count;
     while ((count = st_cpu_take(r, 16, &start)) > 0) {
         for (int64_t u = start; u < start + count; u++) {
@@ -95,12 +98,58 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
                 way.pack(r->k, &a, u / heads_kv % units, r->shared + way.packed * (size_t)(b * heads_kv + h));
             } else {
                 const int64_t head = u / tiles, row = u % tiles * way.tile, left = any.n_q - row;
-                const st_cpu_attention a = head_of(node, head / heads, head % heads, true);
+                st_cpu_attention a = head_of(node, head / heads, head % heads, true);
                 const int64_t packed = head / heads * heads_kv + head % heads / share;
+                if (phase == ST_CPU_ATTENTION_PACKED)
+                    a.packed_q = (const uint8_t *)(packed_q + queries * (size_t)head);
                 way.rows(r->k, &a, row, (int)(left < way.tile ? left : way.tile),
                          r->shared + way.packed * (size_t)packed, r->scratch);
             }
         }
+    }
+}
+
+/* ---- attention behind a chain ---- */
+
+/* Columns of the product, row for row. */
+static bool is_columns(const sotto_tensor *t, const sotto_tensor *product)
+{
+    return t->view_of == product && t->dim[3] == 1 && t->dim[2] == product->dim[1] &&
+           t->stride[2] == product->stride[1] && t->view_offset + t->dim[1] * t->stride[1] <= product->stride[1];
+}
+
+bool st_cpu_attention_packs(const st_cpu_kernels *k, const sotto_tensor *node, const sotto_tensor *product, int tile)
+{
+    const st_cpu_attention a = head_of(node, 0, 0, false);
+    return is_columns(node->src[0], product) && is_columns(node->src[1], product) &&
+           is_columns(node->src[2], product) && tile % ST_CPU_PANEL == 0 && st_cpu_takes_bf16(node) &&
+           st_cpu_attention_bf16_fits(k, &a) && st_cpu_attention_bf16_tile(k, &a) == 16;
+}
+
+size_t st_cpu_attention_shared(const st_cpu_kernels *k, const sotto_tensor *node)
+{
+    st_cpu_need need = {0};
+    need_attention(k, node, &need);
+    const st_cpu_attention a = head_of(node, 0, 0, false);
+    return need.shared_floats + st_cpu_attention_bf16_queries(&a) * (size_t)node->src[0]->dim[1];
+}
+
+void st_cpu_attention_pack_block(const st_cpu_run *r, const sotto_tensor *node, const float *x, ptrdiff_t stride,
+                                 int64_t row, int n)
+{
+    const sotto_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
+    st_cpu_attention a = head_of(node, 0, 0, false);
+    const size_t packed = st_cpu_attention_bf16_packed(&a), queries = st_cpu_attention_bf16_queries(&a);
+    float *const packed_q = r->shared + packed * (size_t)k->dim[1];
+    a.q_stride = a.k_stride = a.v_stride = stride;
+    for (int64_t h = 0; h < q->dim[1]; h++) {
+        a.q = x + floats(q->view_offset) + h * floats(q->stride[1]);
+        st_cpu_attention_bf16_pack_queries(r->k, &a, row, n, (uint8_t *)(packed_q + queries * (size_t)h));
+    }
+    for (int64_t h = 0; h < k->dim[1]; h++) {
+        a.k = x + floats(k->view_offset) + h * floats(k->stride[1]);
+        a.v = x + floats(v->view_offset) + h * floats(v->stride[1]);
+        st_cpu_attention_bf16_pack_cells(r->k, &a, row, n, r->shared + packed * (size_t)h);
     }
 }
 

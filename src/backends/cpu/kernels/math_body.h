@@ -11,40 +11,49 @@ INL vf v_round_bf16(vf v)
     return v_sel_gt(v, v_set1(-__builtin_inff()), rounded, v_add(v, v));
 }
 
-#ifndef ST_OWN_EXP2
-/* 2^t, relative error below 2.5e-7 down to the denormals; NaN stays NaN */
-INL vf v_exp2(vf t)
+/* 1.5 * 2^23 and some more: the sum with a number's low bits are the exponent of two to the nearest whole number. With 24 more
+ * such a power may be as small as 2^-150, or 0 for the one below, and is in need of a product with 2^-24. */
+#define ST_POWER 12583039.0f /* + 127 */
+#define ST_POWER_24 12583063.0f
+
+INL vf v_moved_power(vf moved)
 {
-    t = v_min(v_set1(130.0f), v_max(v_set1(-151.0f), t));
-    const vf n = v_round(t), f = v_sub(t, n);
-    vf p = v_fma(f, v_set1(0.00132764717f), v_set1(0.00967554154f));
-    p = v_fma(p, f, v_set1(0.0555071328f));
-    p = v_fma(p, f, v_set1(0.240221197f));
-    p = v_fma(p, f, v_set1(0.693146967f));
-    p = v_fma(p, f, v_set1(1.00000007f));
-    return v_scale2(p, n);
+    return vi_as_float(vi_shl(v_as_int(moved), 23));
 }
 
-/* The same with t limited to -126 .. 127, so that one product scales it. */
-INL vf v_power(vf t)
+#ifndef ST_OWN_EXP2
+INL vf v_exp2_part(vf f)
 {
-    const vf magic = v_set1(12583039.0f); /* 1.5 * 2^23 + 127: the low bits of the sum are the exponent of 2^n */
-    t = v_min(v_set1(127.0f), v_max(v_set1(-126.0f), t));
-    const vf moved = v_add(t, magic), f = v_sub(t, v_sub(moved, magic));
     vf p = v_fma(f, v_set1(0.00132764717f), v_set1(0.00967554154f));
     p = v_fma(p, f, v_set1(0.0555071328f));
     p = v_fma(p, f, v_set1(0.240221197f));
     p = v_fma(p, f, v_set1(0.693146967f));
-    p = v_fma(p, f, v_set1(1.00000007f));
-    return v_mul(p, vi_as_float(vi_shl(v_as_int(moved), 23)));
+    return v_fma(p, f, v_set1(1.00000007f));
+}
+
+/* 2^t for t <= 0, relative error below 2.5e-7 down to the denormals; NaN stays NaN */
+INL vf v_exp2(vf t)
+{
+    const vf magic = v_set1(ST_POWER_24);
+    t = v_max(v_set1(-151.0f), t);
+    const vf moved = v_add(t, magic), p = v_exp2_part(v_sub(t, v_sub(moved, magic)));
+    return v_mul(v_mul(p, v_moved_power(moved)), v_set1(0x1p-24f));
+}
+
+/* The same with t limited to -126 .. 127. */
+INL vf v_power(vf t)
+{
+    const vf magic = v_set1(ST_POWER);
+    t = v_min(v_set1(127.0f), v_max(v_set1(-126.0f), t));
+    const vf moved = v_add(t, magic);
+    return v_mul(v_exp2_part(v_sub(t, v_sub(moved, magic))), v_moved_power(moved));
 }
 #endif
 
-/* e^x. x * log2(e) in one product would lose |x| * eps: the second, small part of log2(e) makes up for it. */
-INL vf v_exp(vf x)
+/* e^x = 2^n times what this is. x * log2(e) in one product would lose |x| * eps: the second, small part of log2(e) makes up for
+ * it. */
+INL vf v_exp_part(vf x, vf n)
 {
-    x = v_min(v_set1(90.0f), v_max(v_set1(-105.0f), x));
-    const vf n = v_round(v_mul(x, v_set1(1.44269504f)));
     vf r = v_fma(n, v_set1(-0.693145752f), x); /* ln 2, high part: n * it is exact */
     r = v_fma(n, v_set1(-1.42860677e-6f), r);
     vf p = v_fma(r, v_set1(1.9875691e-4f), v_set1(1.3981999e-3f));
@@ -52,8 +61,27 @@ INL vf v_exp(vf x)
     p = v_fma(p, r, v_set1(4.1665796e-2f));
     p = v_fma(p, r, v_set1(1.6666665e-1f));
     p = v_fma(p, r, v_set1(5.0000001e-1f));
-    p = v_add(v_fma(p, v_mul(r, r), r), v_set1(1.0f));
-    return v_scale2(p, n);
+    return v_add(v_fma(p, v_mul(r, r), r), v_set1(1.0f));
+}
+
+INL vf v_exp(vf x)
+{
+    x = v_min(v_set1(90.0f), v_max(v_set1(-105.0f), x));
+    const vf n = v_round(v_mul(x, v_set1(1.44269504f)));
+    return v_scale2(v_exp_part(x, n), n);
+}
+
+/* The same for x <= 0. */
+INL vf v_exp_below(vf x)
+{
+    const vf magic = v_set1(ST_POWER_24);
+    x = v_max(v_set1(-105.0f), x);
+    const vf moved = v_fma(x, v_set1(1.44269504f), magic), n = v_sub(moved, magic);
+#ifdef ST_OWN_EXP2
+    return v_scale2(v_exp_part(x, n), n);
+#else
+    return v_mul(v_mul(v_exp_part(x, n), v_moved_power(moved)), v_set1(0x1p-24f));
+#endif
 }
 
 INL vf v_sigmoid(vf x)

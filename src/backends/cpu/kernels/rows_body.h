@@ -149,14 +149,33 @@ static void rms_norm(const float *x, const float *w, float eps, int64_t n, float
     EACH(n) row_store(y + i, v_mul(v_mul(row_load(x + i, m), inv), row_load(w + i, m)), m);
 }
 
+/* y = scale x + mask; the largest of it, but for what is no number */
+INL float softmax_scale(const float *x, const float *mask, float factor, int64_t n, float *y)
+{
+    const vf f = v_set1(factor);
+    vf top[2];
+    top[0] = top[1] = v_set1(-__builtin_inff());
+    int64_t i = 0;
+    for (; i + 2 * VL <= n; i += 2 * VL) {
+        UNROLL for (int j = 0; j < 2; j++)
+        {
+            const int64_t at = i + j * VL;
+            const vf p = v_mul(v_load(x + at), f), s = mask != NULL ? v_add(p, v_load(mask + at)) : p;
+            v_store(y + at, s);
+            top[j] = v_max(s, top[j]);
+        }
+    }
+    float best = v_hmax(v_max(top[0], top[1]));
+    for (; i < n; i++) {
+        y[i] = x[i] * factor + (mask != NULL ? mask[i] : 0.0f);
+        best = y[i] > best ? y[i] : best;
+    }
+    return best;
+}
+
 static void softmax(const float *x, const float *mask, float factor, int64_t n, float *y)
 {
-    float top = -__builtin_inff();
-    for (int64_t i = 0; i < n; i++) { /* the scaled and masked row goes to y first */
-        const float s = x[i] * factor + (mask != NULL ? mask[i] : 0.0f);
-        y[i] = s;
-        top = s > top ? s : top;
-    }
+    const float top = mask != NULL ? softmax_scale(x, mask, factor, n, y) : softmax_scale(x, NULL, factor, n, y);
     if (!(top > -__builtin_inff())) { /* all masked, or NaN among nothing else */
         bool nan = false;
         for (int64_t i = 0; i < n; i++)
@@ -166,20 +185,26 @@ static void softmax(const float *x, const float *mask, float factor, int64_t n, 
         return;
     }
     const vf t = v_set1(top);
-    float total = 0;
     vf sum = v_zero();
-    EACH(n)
-    {
-        const vf e = v_exp(v_sub(row_load(y + i, m), t));
-        row_store(y + i, e, m);
-        if (m == VL)
-            sum = v_add(sum, e);
-        else
-            for (int64_t j = 0; j < m; j++)
-                total += y[i + j];
+    float total = 0;
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        __builtin_prefetch(x + n + i); /* the next row will probably be wanted next */
+        __builtin_prefetch(y + n + i, 1);
+        const vf e = v_exp_below(v_sub(v_load(y + i), t));
+        v_store(y + i, e);
+        sum = v_add(sum, e);
+    }
+    if (i < n) {
+        v_store_n(y + i, v_exp_below(v_sub(v_load_n(y + i, (int)(n - i)), t)), (int)(n - i));
+        for (; i < n; i++)
+            total += y[i];
     }
     const vf inv = v_set1(1.0f / (total + v_hsum(sum)));
-    EACH(n) row_store(y + i, v_mul(row_load(y + i, m), inv), m);
+    for (i = 0; i + VL <= n; i += VL)
+        v_store(y + i, v_mul(v_load(y + i), inv));
+    if (i < n)
+        v_store_n(y + i, v_mul(v_load_n(y + i, (int)(n - i)), inv), (int)(n - i));
 }
 
 /* Whole blocks lie in registers between the two passes. */
@@ -202,7 +227,7 @@ static void block_sums(const float *x, int64_t n, float *max, float *sum)
         UNROLL for (int i = 0; i < N; i++) most = v_max(v[i], most); /* a NaN is passed over */
         max[b] = v_hmax(most);
         const vf from = v_max(v_set1(max[b]), least); /* -infinity less -infinity would not be a number */
-        UNROLL for (int i = 0; i < N; i++) total = v_add(total, v_exp(v_sub(v[i], from)));
+        UNROLL for (int i = 0; i < N; i++) total = v_add(total, v_exp_below(v_sub(v[i], from)));
         sum[b] = v_hsum(total);
     }
 }

@@ -20,52 +20,100 @@ _Static_assert(offsetof(st_cpu_left8, scale) == RECORD_SCALE && offsetof(st_cpu_
 
 /* Numbers of this size and above are integers: adding it rounds to nearest, ties to even. */
 #define ROUNDER 12582912.0f /* 1.5 * 2^23 */
+enum { ROUNDER_BITS = 0x4b400000 };
+
+/* What a row becomes for a type. */
+typedef struct left_type {
+    bool min, one; /* of the weights: they have minima, one scale in 32 k */
+    vf sign;       /* of the sums that meet the minima */
+    vf zero, zero_of_all;
+} left_type;
+
+/* -zero * sum, counted from ST_DOT_START */
+INL vi left_fix(vf zero, vf sum)
+{
+    const vf fix = v_sub(v_set1(ROUNDER), v_mul(zero, sum)); /* a whole number in its low bits */
+    return vi_sub(v_as_int(fix), vi_set1(ROUNDER_BITS - ST_DOT_START));
+}
+
+/* Up to VL blocks of a row, `step` bytes apart: what has to be found across the lanes of a vector is found for all at once. `next`
+ * will be wanted soon. */
+INL void pack_blocks(const left_type *t, const float *x, const float *next, int n, uint8_t *out, ptrdiff_t step)
+{
+    float most[VL * VL], sums[2][VL * VL], factor[VL], part[4][VL];
+    for (int j = n; j < VL; j++) {
+        v_store(most + j * VL, v_zero());
+        v_store(sums[0] + j * VL, v_zero());
+        v_store(sums[1] + j * VL, v_zero());
+    }
+    for (int j = 0; j < n; j++) {
+        vf m = v_zero();
+        UNROLL for (int i = 0; i < 32; i += VL)
+        {
+            const vf v = v_load(x + 32 * j + i);
+            m = v_max(v_max(v, v_sub(v_zero(), v)), m);
+        }
+        v_store(most + j * VL, m);
+        __builtin_prefetch(next + 32 * j);
+        __builtin_prefetch(next + 32 * j + 16);
+    }
+    v_hmaxs(most, factor);
+    const vf max = v_load(factor), least = v_set1(1e-30f), steps = v_set1(127.0f);
+    v_store(factor, v_sel_gt(least, max, v_zero(), v_div(steps, max)));
+    v_store(part[0], v_sel_gt(least, max, v_zero(), v_div(max, steps)));
+    for (int j = 0; j < n; j++) {
+        const vf by = v_set1(factor[j]), rounder = v_set1(ROUNDER);
+        vf sum[2] = {v_zero(), v_zero()};
+        UNROLL for (int i = 0; i < 32; i += VL)
+        {
+            const vf moved = v_add(v_mul(v_load(x + 32 * j + i), by), rounder);
+            vi_store_bytes(out + j * step + i, v_as_int(moved));
+            sum[i / 16] = v_add(sum[i / 16], v_sub(moved, rounder));
+        }
+        v_store(sums[0] + j * VL, t->one ? v_add(sum[0], sum[1]) : sum[0]);
+        v_store(sums[1] + j * VL, sum[1]);
+    }
+    v_hsums(sums[0], part[1]);
+    v_hsums(sums[1], part[2]);
+    if (t->one)
+        v_store(part[2], v_zero());
+    const float all = v_hsum(v_add(v_load(part[1]), v_load(part[2])));
+    for (int j = 0; all != all && j < n; j++) {
+        if (part[1][j] + part[2][j] == part[1][j] + part[2][j])
+            continue;
+        memset(out + j * step, 0, 32);
+        part[0][j] = __builtin_nanf("");
+        part[1][j] = part[2][j] = 0;
+    }
+    const vf s[2] = {v_load(part[1]), v_load(part[2])}, scale = v_mul(v_load(part[0]), t->sign);
+    const vi of_all = left_fix(t->zero_of_all, v_add(s[0], s[1]));
+    memcpy(part[3], &of_all, sizeof of_all);
+    for (int g = 0; g < 2; g++) {
+        const vi fix = left_fix(t->zero, s[g]);
+        if (t->min)
+            v_store(part[1 + g], v_mul(scale, s[g]));
+        else
+            memcpy(part[1 + g], &fix, sizeof fix);
+    }
+    for (int j = 0; j < n; j++, out += step)
+        for (int i = 0; i < 4; i++)
+            memcpy(out + RECORD_SCALE + 4 * i, &part[i][j], 4);
+}
 
 /* One row; see st_cpu_left8. The sums of rounded numbers are exact, and NaN when one was not finite. */
 static void pack_row(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows)
 {
-    const bool min = type_has_min(t), one = type_groups_of_part(t) == 1;
     const float zero = (float)(type_is_wide(t) ? ST_DOT_WIDE_ZERO : type_zero(t));
-    const float zero_of_all = ST_DOT_FOLD && t == ST_CPU_W_Q3_K ? (float)ST_DOT_FOLD_ZERO : zero;
+    const left_type type = {.min = type_has_min(t),
+                            .one = type_groups_of_part(t) == 1,
+                            .sign = v_set1(t >= ST_CPU_W_Q2_K ? -1.0f : 1.0f),
+                            .zero = v_set1(zero),
+                            .zero_of_all = v_set1(ST_DOT_FOLD && t == ST_CPU_W_Q3_K ? (float)ST_DOT_FOLD_ZERO : zero)};
+    const ptrdiff_t step = RECORD * (ptrdiff_t)rows;
     uint8_t *out = dst;
-    for (int64_t i = 0; i < k; i += ST_CPU_BLOCK, out += RECORD * (ptrdiff_t)rows) {
-        vf v[32 / VL], most = v_zero(), sum[2] = {v_zero(), v_zero()};
-        UNROLL for (int j = 0; j < 32 / VL; j++)
-        {
-            v[j] = v_load(x + i + j * VL);
-            most = v_max(v_max(v[j], v_sub(v_zero(), v[j])), most);
-        }
-        const float max = v_hmax(most);
-        const vf factor = v_set1(max >= 1e-30f ? 127.0f / max : 0.0f), rounder = v_set1(ROUNDER);
-        UNROLL for (int j = 0; j < 32 / VL; j++)
-        {
-            const vf moved = v_add(v_mul(v[j], factor), rounder);
-            vi_store_bytes(out + j * VL, v_as_int(moved));
-            sum[j * VL / 16] = v_add(sum[j * VL / 16], v_sub(moved, rounder));
-        }
-        float s[2];
-        if (one) {
-            s[0] = v_hsum(v_add(sum[0], sum[1]));
-            s[1] = 0;
-        } else {
-            s[0] = v_hsum(sum[0]);
-            s[1] = v_hsum(sum[1]);
-        }
-        st_cpu_left8 rest = {.scale = max >= 1e-30f ? max / 127.0f : 0.0f};
-        if (s[0] + s[1] != s[0] + s[1]) {
-            memset(out, 0, 32);
-            rest.scale = __builtin_nanf("");
-            s[0] = s[1] = 0;
-        }
-        for (int g = 0; g < 2; g++) {
-            const float scaled = rest.scale * (t >= ST_CPU_W_Q2_K ? -s[g] : s[g]);
-            if (min)
-                memcpy(&rest.fix[g], &scaled, sizeof scaled);
-            else
-                rest.fix[g] = ST_DOT_START + (int32_t)(-zero * s[g]);
-        }
-        rest.fix_of_all = ST_DOT_START + (int32_t)(-zero_of_all * (s[0] + s[1]));
-        memcpy(out + RECORD_SCALE, &rest.scale, sizeof rest - RECORD_SCALE);
+    for (int64_t i = 0; i < k; i += VL * ST_CPU_BLOCK, out += step * VL) {
+        const int64_t left = (k - i) / ST_CPU_BLOCK;
+        pack_blocks(&type, x + i, x + i + k, left < VL ? (int)left : VL, out, step);
     }
 }
 

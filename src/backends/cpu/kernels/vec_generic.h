@@ -124,6 +124,12 @@ INL float v_hmax(vf v)
     const float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
     return a > b ? a : b;
 }
+/* The same of v_hmax. */
+INL void v_hmaxs(const float *x, float *out)
+{
+    for (int i = 0; i < VL; i++)
+        out[i] = v_hmax(v_load(x + i * VL));
+}
 /* nearest integer for |v| < 2^22: the addition leaves no bits below one */
 INL vf v_round(vf v)
 {

@@ -111,6 +111,19 @@ INL float v_hmax(vf v)
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
+/* The same of v_hmax. */
+INL void v_hmaxs(const float *x, float *out)
+{
+    __m256 s[4], t[2];
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const __m256 a = v_load(x + i * VL), b = v_load(x + (i + 4) * VL);
+        s[i] = _mm256_max_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    }
+    UNROLL for (int i = 0; i < 2; i++) t[i] =
+        _mm256_max_ps(_mm256_shuffle_ps(s[2 * i], s[2 * i + 1], 0x44), _mm256_shuffle_ps(s[2 * i], s[2 * i + 1], 0xee));
+    v_store(out, _mm256_max_ps(_mm256_shuffle_ps(t[0], t[1], 0x88), _mm256_shuffle_ps(t[0], t[1], 0xdd)));
+}
 INL vf v_round(vf v)
 {
     return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -111,6 +111,22 @@ INL float v_hmax(vf v)
 {
     return _mm512_reduce_max_ps(v);
 }
+/* The same of v_hmax. */
+INL void v_hmaxs(const float *x, float *out)
+{
+    __m512 s[8], t[4], u[2];
+    UNROLL for (int i = 0; i < 8; i++)
+    {
+        const __m512 a = v_load(x + i * VL), b = v_load(x + (i + 8) * VL);
+        s[i] = _mm512_max_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+    UNROLL for (int i = 0; i < 4; i++) t[i] =
+        _mm512_max_ps(_mm512_shuffle_f32x4(s[i], s[i + 4], 0x88), _mm512_shuffle_f32x4(s[i], s[i + 4], 0xdd));
+    UNROLL for (int i = 0; i < 2; i++) u[i] =
+        _mm512_max_ps(_mm512_shuffle_ps(t[2 * i], t[2 * i + 1], 0x44), _mm512_shuffle_ps(t[2 * i], t[2 * i + 1], 0xee));
+    const __m512 all = _mm512_max_ps(_mm512_shuffle_ps(u[0], u[1], 0x88), _mm512_shuffle_ps(u[0], u[1], 0xdd));
+    v_store(out, _mm512_shuffle_f32x4(all, all, 0xd8));
+}
 INL vf v_round(vf v)
 {
     return _mm512_roundscale_ps(v, 8);

@@ -269,25 +269,32 @@ static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const 
 {
     const st_cpu_dot *d = &k->dot;
     const int64_t n_block = st_cpu_blocks(right->type, right->k), parts = st_cpu_block_k(right->type) / ST_CPU_BLOCK;
-    const int64_t step = EXPAND_BLOCKS / parts;
+    /* for one tile in smaller parts: what comes from memory for the next one is as much as is computed with meanwhile */
+    const int64_t step = (n_rows > t->tile ? EXPAND_BLOCKS : EXPAND_BLOCKS / 2) / parts;
     const size_t block_bytes = st_cpu_block_bytes(right->type);
     uint8_t *const expanded = (uint8_t *)s->expanded;
     const int tiles = (n_rows + t->tile - 1) / t->tile;
     for (int64_t b = 0; b < n_block || b == 0; b += step) {
-        const int blocks = (int)(n_block - b < step ? n_block - b : step);
-        const uint8_t *ahead =
-            panel + block_bytes * (size_t)(b + blocks); /* the next part: tile by tile a share of it */
-        const size_t share = block_bytes * (size_t)blocks / (size_t)tiles / 64 * 64 + 64;
-        d->expand[right->type](panel + block_bytes * (size_t)b, blocks, expanded);
+        const int blocks = (int)(n_block - b < step ? n_block - b : step), n_part = blocks * (int)parts;
+        const uint8_t *now = panel + block_bytes * (size_t)b, *next = now + block_bytes * (size_t)blocks;
+        const bool last = b + blocks >= n_block;
+        /* the next part, from tile to tile some of its lines, and the places of the next panel's results */
+        st_cpu_dot_ahead ahead = {.lines = next, .out_stride = at->e->out_stride};
+        const int shares = tiles * n_part, lines = (int)(block_bytes * (size_t)blocks / 64);
+        ahead.each = shares > 0 ? (lines + shares - 1) / shares : 0;
+        d->expand[right->type](now, blocks, expanded);
         for (int r = 0; r < n_rows; r += t->tile) {
             const int rows = n_rows - r < t->tile ? n_rows - r : t->tile, packed = rows * t->digits;
             const uint8_t *tile =
                 s->packed + sizeof(st_cpu_left8) * (size_t)(n_block * parts * r * t->digits + b * parts * packed);
             float *acc = s->acc + (size_t)(r * t->digits) * TILE;
-            for (const uint8_t *end = ahead + share; tiles > 1 && ahead < end; ahead += 64)
-                __builtin_prefetch(ahead);
-            d->product[right->type][packed](tile, expanded, blocks * (int)parts, acc, b == 0);
-            if (b + blocks < n_block)
+            ahead.rows = last ? rows : 0;
+            ahead.out = at->e->out + (at->row + r) * at->e->out_stride + at->col + ST_CPU_PANEL;
+            d->product[right->type][packed](tile, expanded, n_part, acc, b == 0, &ahead);
+            ahead.lines += (ptrdiff_t)64 * ahead.each * n_part;
+            if (ahead.lines >= next + block_bytes * (size_t)blocks)
+                ahead.each = 0;
+            if (!last)
                 continue;
             if (t->digits > 1)
                 add_second(acc, rows);

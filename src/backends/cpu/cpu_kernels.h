@@ -175,6 +175,16 @@ enum {
     ST_CPU_DOT_DIRECT = 4 /* up to so many rows weights are read as they are packed */
 };
 
+/* What a product of expanded weights fetches while it multiplies: for each 32 k so many of these lines, and the places of results,
+ * 32 columns of `rows` rows. */
+typedef struct st_cpu_dot_ahead {
+    const uint8_t *lines;
+    int each;
+    int rows;
+    const float *out;
+    ptrdiff_t out_stride;
+} st_cpu_dot_ahead;
+
 /* Products of block types as integers. A packed tile is [k / 32][rows] of st_cpu_left8. All levels find the same integers.
  * Weights are read as they are packed, or expanded, scales to f32 and quants to bytes, which lie as the level likes it. */
 typedef struct st_cpu_dot {
@@ -188,7 +198,7 @@ typedef struct st_cpu_dot {
     void (*expand[ST_CPU_W_COUNT])(const uint8_t *blocks, int n_block, uint8_t *out);
     /* acc [2][rows][16] = (first ? 0 : acc) + A B over n_part times 32 k. Indexed by rows, 1 .. mr. */
     void (*product[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_MR + 1])(const uint8_t *a, const uint8_t *b, int n_part, float *acc,
-                                                           bool first);
+                                                           bool first, const st_cpu_dot_ahead *ahead);
 } st_cpu_dot;
 
 /* 16 queries over all keys at once; what it is made of is described at st_cpu_attend. */

@@ -145,16 +145,24 @@ INL bool folds(st_cpu_wtype t)
     return ST_DOT_FOLD && (t == ST_CPU_W_Q2_K || t == ST_CPU_W_Q3_K);
 }
 
-/* Quad i of such a type, times the scale of its group. Of q3_k with ST_DOT_FOLD_ZERO added, for its products have a sign: they are
- * -124 to 128. One multiplication does it for the four bytes of a lane, since none carries into the next in the end. */
-INL vi quad_folded(st_cpu_wtype t, const uint8_t *part, int i, int c)
+/* What such a quant becomes: by * q + plus, in words, which do it for two bytes at once, since none carries into the next in the
+ * end. Products of q3_k have a sign, they are -124 to 128, and ST_DOT_FOLD_ZERO is added. */
+typedef struct fold {
+    vi by, plus;
+} fold;
+
+/* Of group g of a part. */
+INL fold fold_of(st_cpu_wtype t, const uint8_t *part, int g, int c)
 {
-    const vi q = quad_at(t, part, i, c), both = vi_load_u8(part + 32 * (i / 4) + c);
-    if (t == ST_CPU_W_Q2_K)
-        return vi_mul(q, vi_and(both, vi_set1(15)));
+    const vi both = vi_load_u8(part + 32 * g + c);
+    if (t == ST_CPU_W_Q2_K) {
+        const vi scale = vi_and(both, vi_set1(15));
+        return (fold){vi_or(scale, vi_shl(scale, 16)), vi_set1(0)};
+    }
     const vi scale = vi_sub(vi_xor(both, vi_set1(128)), vi_set1(128));
-    const vi zero = vi_sub(vi_set1(ST_DOT_FOLD_ZERO), vi_shl(scale, 2));
-    return vi_add(vi_mul(q, scale), vi_mul(zero, vi_set1(0x01010101)));
+    const vi zero = vi_sub(vi_set1(ST_DOT_FOLD_ZERO), vi_shl(scale, 2)); /* a byte */
+    const vi two = vi_or(zero, vi_shl(zero, 8));
+    return (fold){vi_or(vi_and(scale, vi_set1(0xffff)), vi_shl(scale, 16)), vi_or(two, vi_shl(two, 16))};
 }
 
 /* What is expanded of 32 k of a panel: [groups][32 columns] scales, where ST_DOT_START is not 0 as many shifts, [mins][32 columns]
@@ -187,9 +195,14 @@ INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out
                     if (g < mins)
                         v_store(heads + 32 * (head / 128 - mins + g), offset);
                 }
+                fold f[2];
+                for (int g = 0; folds(t) && g < 2; g++)
+                    f[g] = fold_of(t, part, g, c);
                 UNROLL for (int i = 0; i < 8; i++)
                 {
-                    const vi w = folds(t) ? quad_folded(t, part, i, c) : quad_at(t, part, i, c);
+                    vi w = quad_at(t, part, i, c);
+                    if (folds(t))
+                        w = vi_add_words(vi_mul_words(w, f[i / 4].by), f[i / 4].plus);
                     const vi low = planes ? vi_and(w, vi_set1(0x0f0f0f0f)) : w;
                     memcpy(out + head + 128 * i + 4 * c, &low, sizeof low);
                     if (planes) {
@@ -235,9 +248,9 @@ INL void dot_group(int groups, int mins, int bits, int rows, const uint8_t *a, c
 }
 
 INL void dot_product(int groups, int mins, int bits, int rows, const uint8_t *a, const uint8_t *b, int n_part,
-                     float *acc, bool first)
+                     float *acc, bool first, const st_cpu_dot_ahead *ahead)
 {
-    const uint8_t *const a0 = a, *const b0 = b;
+    const uint8_t *const a0 = a, *const b0 = b, *lines = ahead->lines;
     const int head = head_of(groups, mins), bytes = head + (ST_DOT_PLANES && bits == 8 ? 2048 : 1024);
     for (int column = 0; column < ST_CPU_PANEL; column += ST_DOT_NV * VL) {
         vf sum[ST_DOT_ROWS][ST_DOT_NV];
@@ -246,6 +259,10 @@ INL void dot_product(int groups, int mins, int bits, int rows, const uint8_t *a,
         a = a0;
         b = b0 + 4 * column;
         for (int p = 0; p < n_part; p++, a += RECORD * rows, b += bytes) {
+            for (int i = 0; column == 0 && i < ahead->each; i++, lines += 64)
+                __builtin_prefetch(lines);
+            if (column == 0 && p < 2 * ahead->rows)
+                __builtin_prefetch(ahead->out + (p >> 1) * ahead->out_stride + (p & 1) * 16, 1);
             UNROLL for (int g = 0; g < groups; g++)
             {
                 vi c[ST_DOT_ROWS][ST_DOT_NV];

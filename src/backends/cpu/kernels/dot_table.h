@@ -1,6 +1,6 @@
 /* dot_table.h: the functions of st_cpu_dot, one for each type and number of rows. The file that includes it defines
  *   direct(type, rows, a, blocks, n_block, acc), spread(type, blocks, n_block, out), pack_row(),
- *   dot_product(groups, mins, bits, rows, a, b, n_part, acc, first): groups with scales and with minima
+ *   dot_product(groups, mins, bits, rows, a, b, n_part, acc, first, ahead): groups with scales and with minima
  *   ST_DOT_ROWS, ST_DOT_FEW   rows of a tile of expanded and of packed weights
  *   ST_DOT_WIDE               the kind of wide weights: plain where dot_product knows no difference
  *   ST_DOT_FOLD               1: expanded q2_k and q3_k have one scale in 32 k (dot_left.h)
@@ -45,9 +45,10 @@
 EACH_TYPE(TYPE)
 
 #define PRODUCT(KIND, R)                                                                                     \
-    static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first) \
+    static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first, \
+                                     const st_cpu_dot_ahead *ahead)                                          \
     {                                                                                                        \
-        dot_product(KIND##_groups, KIND##_mins, KIND##_bits, R, a, b, n_part, acc, first);                   \
+        dot_product(KIND##_groups, KIND##_mins, KIND##_bits, R, a, b, n_part, acc, first, ahead);            \
     }
 /* bits: of the widest type of the kind */
 #define KIND(NAME, GROUPS, MINS, BITS)                                             \
@@ -78,7 +79,8 @@ void LEVEL(st_cpu_fill_dot)(st_cpu_kernels *k)
     EACH_FEW(SET_DIRECT, T)                                                                                \
     d->expand[ST_CPU_W_##T] = spread_##T;                                                                  \
     {                                                                                                      \
-        void (**product)(const uint8_t *, const uint8_t *, int, float *, bool) = d->product[ST_CPU_W_##T]; \
+        void (**product)(const uint8_t *, const uint8_t *, int, float *, bool, const st_cpu_dot_ahead *) = \
+            d->product[ST_CPU_W_##T];                                                                      \
         EACH_ROW(SET_PRODUCT, KIND)                                                                        \
     }
     EACH_TYPE(SET_TYPE)

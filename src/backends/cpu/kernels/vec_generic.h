@@ -274,6 +274,16 @@ INL vi vi_mul(vi a, vi b)
 {
     return (vi)((vu)a * (vu)b);
 }
+/* 16-bit halves of lanes */
+typedef uint16_t vw __attribute__((vector_size(16)));
+INL vi vi_mul_words(vi a, vi b)
+{
+    return (vi)((vw)a * (vw)b);
+}
+INL vi vi_add_words(vi a, vi b)
+{
+    return (vi)((vw)a + (vw)b);
+}
 /* The low byte of each lane. */
 INL void vi_store_bytes(uint8_t *p, vi v)
 {

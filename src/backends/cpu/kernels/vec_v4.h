@@ -241,6 +241,15 @@ INL vi vi_mul(vi a, vi b)
 {
     return _mm512_mullo_epi32(a, b);
 }
+/* 16-bit halves of lanes */
+INL vi vi_mul_words(vi a, vi b)
+{
+    return _mm512_mullo_epi16(a, b);
+}
+INL vi vi_add_words(vi a, vi b)
+{
+    return _mm512_add_epi16(a, b);
+}
 /* The low byte of each lane. */
 INL void vi_store_bytes(uint8_t *p, vi v)
 {

@@ -253,9 +253,10 @@ INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out
 
 /* bits: of the widest type of the kind, which makes no difference here */
 INL void dot_product(int groups, bool min, int bits, int rows, const uint8_t *a, const uint8_t *b, int n_part,
-                     float *acc, bool first)
+                     float *acc, bool first, const st_cpu_dot_ahead *ahead)
 {
     (void)bits;
+    (void)ahead;
     const int head = 256 * groups * (min ? 2 : 1), nv = vectors(groups), pairs = (rows + 1) / 2;
     for (int column = 0; column < ST_CPU_PANEL; column += 2 * nv) {
         vf sum[ST_DOT_ROWS / 2][MAX_NV];

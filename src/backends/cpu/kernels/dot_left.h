@@ -30,7 +30,7 @@ typedef struct left_type {
 } left_type;
 
 /* -zero * sum, counted from ST_DOT_START */
-INL vi left_fix(vf zero, vf sum)
+INL vi fix_of(vf zero, vf sum)
 {
     const vf fix = v_sub(v_set1(ROUNDER), v_mul(zero, sum)); /* a whole number in its low bits */
     return vi_sub(v_as_int(fix), vi_set1(ROUNDER_BITS - ST_DOT_START));
@@ -86,10 +86,10 @@ INL void pack_blocks(const left_type *t, const float *x, const float *next, int 
         part[1][j] = part[2][j] = 0;
     }
     const vf s[2] = {v_load(part[1]), v_load(part[2])}, scale = v_mul(v_load(part[0]), t->sign);
-    const vi of_all = left_fix(t->zero_of_all, v_add(s[0], s[1]));
+    const vi of_all = fix_of(t->zero_of_all, v_add(s[0], s[1]));
     memcpy(part[3], &of_all, sizeof of_all);
     for (int g = 0; g < 2; g++) {
-        const vi fix = left_fix(t->zero, s[g]);
+        const vi fix = fix_of(t->zero, s[g]);
         if (t->min)
             v_store(part[1 + g], v_mul(scale, s[g]));
         else

@@ -425,7 +425,18 @@ static void check_far_scores(const st_cpu_kernels *k)
     enum { ROWS = 4, KEYS = 1100, D = 24 };
     for (int last = 0; last < 2; last++) { /* far from the first key on, or from the last but one only */
         float *q = guard_floats(ROWS * D), *key = guard_floats(KEYS * D), *v = guard_floats(KEYS * D);
-        st_cpu_attention a = {q, key, v, guard_alloc(ROWS * D * 4), D, D, D, D, ROWS, KEYS, D, 1.0f, false};
+        st_cpu_attention a = {.q = q,
+                              .k = key,
+                              .v = v,
+                              .out = guard_alloc(ROWS * D * 4),
+                              .q_stride = D,
+                              .k_stride = D,
+                              .v_stride = D,
+                              .out_stride = D,
+                              .n_q = ROWS,
+                              .n_k = KEYS,
+                              .d = D,
+                              .scale = 1.0f};
         float *packed = guard_alloc(4 * st_cpu_attention_packed(&a)),
               *scratch = guard_alloc(4 * st_cpu_attention_scratch(&a));
         for (int i = 0; i < KEYS; i++)

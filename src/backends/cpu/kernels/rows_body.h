@@ -338,9 +338,17 @@ INL int64_t cell_of(const st_cpu_cells *c, int64_t i)
 /* Heads lie side by side in a cell, so one head's rows are far apart: the hardware's prefetchers do not see them coming. */
 enum { CELLS_AHEAD = 12 };
 
-INL void cell_prefetch(const st_cpu_cells *c, const char *base, size_t stride, int64_t i, int bytes)
+/* The cells [first, first + n), and behind them those that are fetched before they are met. */
+INL void cell_list(const st_cpu_cells *c, int64_t first, int n, size_t *cell)
 {
-    const char *row = base + (size_t)cell_of(c, i + CELLS_AHEAD < c->n_kv ? i + CELLS_AHEAD : c->n_kv - 1) * stride;
+    for (int j = 0; j < n; j++)
+        cell[j] = (size_t)cell_of(c, first + j);
+    for (int j = 0; j < CELLS_AHEAD; j++)
+        cell[n + j] = (size_t)cell_of(c, first + n + j < c->n_kv ? first + n + j : c->n_kv - 1);
+}
+
+INL void cell_prefetch(const char *row, int bytes)
+{
     for (int line = 0; line < bytes; line += 64)
         __builtin_prefetch(row + line);
 }
@@ -353,14 +361,14 @@ INL int cell_bytes(cell_type t, int n)
 
 enum { CELL_ROWS = VL == 16 ? 8 : 4 }; /* that meet a cell together: as many as there are registers for */
 
-/* score[r][j] = q_r . k_cell for the cells [first, first + n). The sums' lanes lie in `lanes` [rows][VL][VL] until there are
- * VL cells of them. */
-INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, float *lanes, float *score)
+/* score[r][j] = q_r . k_cell for n cells. The sums' lanes lie in `lanes` [rows][VL][VL] until there are VL cells of them. */
+INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, const size_t *cell, int n, float *lanes, float *score)
 {
+    const int bytes = cell_bytes(t, c->d);
     for (int j = 0; j < n; j++) {
-        const char *k = c->k + (size_t)cell_of(c, first + j) * c->k_stride;
-        cell_prefetch(c, c->k, c->k_stride, first + j, cell_bytes(t, c->d));
-        cell_prefetch(c, c->v, c->v_stride, first + j, cell_bytes(t, c->d)); /* wanted after the scores */
+        const char *k = c->k + cell[j] * c->k_stride;
+        cell_prefetch(c->k + cell[j + CELLS_AHEAD] * c->k_stride, bytes);
+        cell_prefetch(c->v + cell[j + CELLS_AHEAD] * c->v_stride, bytes); /* wanted after the scores */
         vf sum[CELL_ROWS][2];
         UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = v_zero();
         int i = 0;
@@ -388,15 +396,15 @@ INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, int64_t first
 }
 
 /* acc[r][i ..] = acc * rescale[r] + sum_j p[r][j] v_cell[i ..], for nv whole vectors or, with nv 1, for m elements */
-INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, const float *p,
+INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, const size_t *cell, int n, const float *p,
                     const float *rescale, float *acc, int i, int nv, int m)
 {
     vf sum[CELL_ROWS][4];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++) sum[r][v] =
         v_mul(row_load(acc + r * c->d + i + v * VL, m), v_set1(rescale[r]));
     for (int j = 0; j < n; j++) {
-        const char *row = c->v + (size_t)cell_of(c, first + j) * c->v_stride;
-        cell_prefetch(c, c->v + cell_bytes(t, i), c->v_stride, first + j, cell_bytes(t, nv * m));
+        const char *row = c->v + cell[j] * c->v_stride;
+        cell_prefetch(c->v + cell[j + CELLS_AHEAD] * c->v_stride + cell_bytes(t, i), cell_bytes(t, nv * m));
         vf x[4];
         UNROLL for (int v = 0; v < nv; v++) x[v] = cell_load(t, row, i + v * VL, m);
         UNROLL for (int r = 0; r < rows; r++)
@@ -409,18 +417,18 @@ INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, int64_t first,
         row_store(acc + r * c->d + i + v * VL, sum[r][v], m);
 }
 
-INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, int64_t first, int n, const float *p,
+INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, const size_t *cell, int n, const float *p,
                      const float *rescale, float *acc)
 {
     int i = 0;
-    if (rows <= 4)
+    if (rows <= (VL == 16 ? 6 : 4)) /* as there are registers for */
         for (; i + 4 * VL <= c->d; i += 4 * VL)
-            cell_slice(t, c, rows, first, n, p, rescale, acc, i, 4, VL);
+            cell_slice(t, c, rows, cell, n, p, rescale, acc, i, 4, VL);
     else
         for (; i + 2 * VL <= c->d; i += 2 * VL)
-            cell_slice(t, c, rows, first, n, p, rescale, acc, i, 2, VL);
+            cell_slice(t, c, rows, cell, n, p, rescale, acc, i, 2, VL);
     for (; i < c->d; i += VL)
-        cell_slice(t, c, rows, first, n, p, rescale, acc, i, 1, c->d - i < VL ? c->d - i : VL);
+        cell_slice(t, c, rows, cell, n, p, rescale, acc, i, 1, c->d - i < VL ? c->d - i : VL);
 }
 
 /* The scores of one row become exp2(score * factor - max). Online: see softmax_tile. */
@@ -462,26 +470,26 @@ INL void cell_softmax(float *p, int n, float factor, float *max, float *sum, flo
 /* Both halves of the work for cells of one type, for 1 or CELL_ROWS rows. */
 typedef struct cell_halves {
     sotto_dtype dtype;
-    void (*scores)(const st_cpu_cells *c, bool one, int64_t first, int n, float *lanes, float *score);
-    void (*values)(const st_cpu_cells *c, bool one, int64_t first, int n, const float *p, const float *rescale,
+    void (*scores)(const st_cpu_cells *c, bool one, const size_t *cell, int n, float *lanes, float *score);
+    void (*values)(const st_cpu_cells *c, bool one, const size_t *cell, int n, const float *p, const float *rescale,
                    float *acc);
 } cell_halves;
 
-#define CELL_HALVES(NAME, TYPE)                                                                                  \
-    static void NAME##_scores(const st_cpu_cells *c, bool one, int64_t first, int n, float *lanes, float *score) \
-    {                                                                                                            \
-        if (one)                                                                                                 \
-            cell_scores(TYPE, c, 1, first, n, lanes, score);                                                     \
-        else                                                                                                     \
-            cell_scores(TYPE, c, CELL_ROWS, first, n, lanes, score);                                             \
-    }                                                                                                            \
-    static void NAME##_values(const st_cpu_cells *c, bool one, int64_t first, int n, const float *p,             \
-                              const float *rescale, float *acc)                                                  \
-    {                                                                                                            \
-        if (one)                                                                                                 \
-            cell_values(TYPE, c, 1, first, n, p, rescale, acc);                                                  \
-        else                                                                                                     \
-            cell_values(TYPE, c, CELL_ROWS, first, n, p, rescale, acc);                                          \
+#define CELL_HALVES(NAME, TYPE)                                                                                       \
+    static void NAME##_scores(const st_cpu_cells *c, bool one, const size_t *cell, int n, float *lanes, float *score) \
+    {                                                                                                                 \
+        if (one)                                                                                                      \
+            cell_scores(TYPE, c, 1, cell, n, lanes, score);                                                           \
+        else                                                                                                          \
+            cell_scores(TYPE, c, CELL_ROWS, cell, n, lanes, score);                                                   \
+    }                                                                                                                 \
+    static void NAME##_values(const st_cpu_cells *c, bool one, const size_t *cell, int n, const float *p,             \
+                              const float *rescale, float *acc)                                                       \
+    {                                                                                                                 \
+        if (one)                                                                                                      \
+            cell_values(TYPE, c, 1, cell, n, p, rescale, acc);                                                        \
+        else                                                                                                          \
+            cell_values(TYPE, c, CELL_ROWS, cell, n, p, rescale, acc);                                                \
     }
 CELL_HALVES(f32, CELL_F32)
 CELL_HALVES(f16, CELL_F16)
@@ -513,16 +521,18 @@ INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
     memset(acc, 0, sizeof(float) * (size_t)rows * (size_t)c->d);
     for (int64_t first = 0; first < c->n_kv; first += ST_CPU_CELL_CHUNK) {
         const int n = c->n_kv - first < ST_CPU_CELL_CHUNK ? (int)(c->n_kv - first) : ST_CPU_CELL_CHUNK;
+        size_t cell[ST_CPU_CELL_CHUNK + CELLS_AHEAD];
+        cell_list(c, first, n, cell);
         if (t == CELL_MIXED)
-            halves_of(c->k_type)->scores(c, rows == 1, first, n, lanes, score);
+            halves_of(c->k_type)->scores(c, rows == 1, cell, n, lanes, score);
         else
-            cell_scores(t, c, rows, first, n, lanes, score);
+            cell_scores(t, c, rows, cell, n, lanes, score);
         for (int r = 0; r < rows; r++)
             cell_softmax(score + r * ST_CPU_CELL_CHUNK, n, c->scale * 1.44269504f, &max[r], &sum[r], &rescale[r]);
         if (t == CELL_MIXED)
-            halves_of(c->v_type)->values(c, rows == 1, first, n, score, rescale, acc);
+            halves_of(c->v_type)->values(c, rows == 1, cell, n, score, rescale, acc);
         else
-            cell_values(t, c, rows, first, n, score, rescale, acc);
+            cell_values(t, c, rows, cell, n, score, rescale, acc);
     }
     for (int r = 0; r < rows; r++) {
         if (c->part) {

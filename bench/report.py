@@ -223,11 +223,11 @@ def page_kernels(bench, rows, blas, onednn):
 def page_model(results):
     if not results:
         return ""
-    keys = ("load_ms", "mel_ms", "encoder_ms", "prompt_ms", "decoder_ms", "decoder_5_ms", "decoder_40_ms", "peak_rss_mb", "weights_mb", "cross_cache_mb", "compute_encode_mb")
+    keys = ("load_ms", "mel_ms", "encoder_ms", "prompt_ms", "decoder_ms", "decoder_5_ms", "decoder_40_ms", "step_mb", "read_gb_s", "bandwidth_used", "peak_rss_mb", "weights_mb", "cross_cache_mb", "compute_encode_mb")
     first = next(iter(results.values()))
     head = (f"## Model\n`sotto bench -m base --steps 64`, {first['threads']} threads, by `--compute`. A window of 30 s, a full prompt, a step of the decoder "
             "with 1, 5 and 40 rows; memory in MB.\n\n")
-    return head + table(["compute"] + [k.replace("_", " ") for k in keys], [[c] + [number(r, k) for k in keys] for c, r in results.items()]) + "\n"
+    return head + table(["compute"] + [k.replace("_", " ") for k in keys], [[c] + [number(r, k, ".2f" if k == "bandwidth_used" else ".1f") for k in keys] for c, r in results.items()]) + "\n"
 
 
 def page_sizes(rows):

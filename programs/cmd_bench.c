@@ -201,11 +201,18 @@ static int used_threads(const sotto_backend_options *asked)
     return n;
 }
 
+/* What one step reads, and how fast that can be read. */
+typedef struct reading {
+    double bytes;              /* weights, keys and values; NAN: on other devices than the CPU */
+    cli_bench_rates bandwidth; /* NAN: not measured */
+} reading;
+
 static void report(const bench_args *a, const sotto_whisper_model_info *info, const row *rows, double *scratch,
                    const more_steps *more, double load_ms, double peak_rss_mb, const sotto_whisper_timings *t,
-                   int threads)
+                   int threads, const reading *step)
 {
     const size_t n = (size_t)a->runs;
+    const double step_ms = median(rows, n, offsetof(row, decoder), scratch);
     const struct {
         const char *key;
         double value;
@@ -213,10 +220,14 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
                   {"mel_ms", median(rows, n, offsetof(row, mel), scratch)},
                   {"encoder_ms", median(rows, n, offsetof(row, encoder), scratch)},
                   {"prompt_ms", median(rows, n, offsetof(row, prompt), scratch)},
-                  {"decoder_ms", median(rows, n, offsetof(row, decoder), scratch)},
+                  {"decoder_ms", step_ms},
                   {"decoder_5_ms", more->decoder_5},
                   {"decoder_40_ms", more->decoder_40},
                   {"total_ms", median(rows, n, offsetof(row, total), scratch)},
+                  {"step_mb", step->bytes / 1e6},
+                  {"step_gb_s", step->bytes / step_ms / 1e6},
+                  {"read_gb_s", step->bandwidth.of_bytes / 1e9},
+                  {"bandwidth_used", step->bytes / step_ms * 1e3 / step->bandwidth.of_bytes},
                   {"peak_rss_mb", peak_rss_mb},
                   {"weights_mb", (double)t->weight_bytes / 1e6},
                   {"self_cache_mb", (double)t->self_cache_bytes / 1e6},
@@ -275,6 +286,23 @@ static sotto_whisper_options same_shapes(const sotto_whisper_model_info *info, c
     return o;
 }
 
+static reading read_by_step(const sotto_whisper_session *s, const sotto_whisper_model_info *info, int threads)
+{
+    reading r = {NAN, {NAN, NAN}};
+    sotto_whisper_memory m;
+    sotto_whisper_timings t;
+    sotto_error err;
+    sotto_whisper_get_timings(s, &t);
+    if (sotto_whisper_get_memory(s, 0, &m, &err) != SOTTO_OK || strcmp(m.device, "cpu") != 0)
+        return r;
+    const double position = (double)t.cross_cache_bytes / info->n_audio_ctx; /* its key and value in all layers */
+    r.bytes = (double)info->step_bytes + position * (info->n_audio_ctx + info->n_text_ctx / 2.0 +
+                                                     (double)t.n_decode / 2); /* behind a full prompt */
+    if (cli_bench_bandwidth(threads, r.bytes, &r.bandwidth) != SOTTO_OK)
+        r.bandwidth = (cli_bench_rates){NAN, NAN};
+    return r;
+}
+
 static sotto_status measure(const bench_args *a, const sotto_backend_options *backend, const sotto_whisper_model *model,
                             double load_ms, sotto_error *err)
 {
@@ -295,15 +323,19 @@ static sotto_status measure(const bench_args *a, const sotto_backend_options *ba
     }
     for (int64_t i = 0; status == SOTTO_OK && i < a->runs; i++)
         status = one_run(session, pcm, a->steps, &o, &rows[i], &timings, err);
-    sotto_whisper_session_free(session);
     const double peak_rss_mb = cli_peak_rss_mb(); /* of the simplest run */
+    const int threads = used_threads(backend);
+    reading step = {NAN, {NAN, NAN}};
+    if (status == SOTTO_OK)
+        step = read_by_step(session, &info, threads);
+    sotto_whisper_session_free(session);
     more_steps more = {NAN, NAN};
     if (status == SOTTO_OK && a->rows >= 5)
         status = more_rows(a, model, &o, 1, &more.decoder_5, err);
     if (status == SOTTO_OK && a->rows >= 40)
         status = more_rows(a, model, &o, N_WINDOWS, &more.decoder_40, err);
     if (status == SOTTO_OK)
-        report(a, &info, rows, scratch, &more, load_ms, peak_rss_mb, &timings, used_threads(backend));
+        report(a, &info, rows, scratch, &more, load_ms, peak_rss_mb, &timings, threads, &step);
     free(pcm);
     free(rows);
     free(scratch);
@@ -397,7 +429,9 @@ const cli_command cmd_bench = {
     .run = run,
     .details = "Of a model that hears, encoder_ms is a window of 30 s, prompt_ms a full prompt, decoder_ms one token, "
                "decoder_5_ms a step of five beams, decoder_40_ms one of eight windows of five beams; "
-               "peak_rss_mb is the peak before those. Of a model that writes text, pp512 is a prompt of 512 tokens and "
+               "step_mb is what one token reads, weights and keys and values, step_gb_s how fast it "
+               "does, read_gb_s how fast so much can be read and bandwidth_used the part of it; "
+               "peak_rss_mb is the peak before these. Of a model that writes text, pp512 is a prompt of 512 tokens and "
                "tg128 128 "
                "generated ones, in tokens a second as llama-bench measures them.",
     .examples = "sotto bench -m base -t 2\ttable\nsotto bench --json\tfor a program\n"

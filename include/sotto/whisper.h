@@ -74,6 +74,7 @@ typedef struct sotto_whisper_model_info {
     int n_text_ctx, n_text_state, n_text_head, n_text_layer;
     int n_languages;
     uint64_t weight_bytes; /* resident */
+    uint64_t step_bytes;   /* of weights that a step of the decoder multiplies by: all that it has to read of them */
     const char *compute;   /* "f32", "bf16" or "int8" */
 } sotto_whisper_model_info;
 SOTTO_API void sotto_whisper_model_get_info(const sotto_whisper_model *model, sotto_whisper_model_info *out);

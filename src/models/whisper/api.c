@@ -149,6 +149,7 @@ void sotto_whisper_model_get_info(const sotto_whisper_model *model, sotto_whispe
         .n_text_layer = h->n_text_layer,
         .n_languages = model->vocab->n_languages,
         .weight_bytes = sotto_store_bytes(model->store) + sotto_store_in_place_bytes(model->store, -1),
+        .step_bytes = st_whisper_step_bytes(model),
         .compute = model->compute == SOTTO_I8     ? "int8"
                    : model->compute == SOTTO_BF16 ? "bf16"
                    : model->compute == SOTTO_F16  ? "f16"

@@ -367,3 +367,16 @@ void sotto_whisper_model_free(sotto_whisper_model *model)
     st_free(model->decoder);
     st_free(model);
 }
+
+uint64_t st_whisper_step_bytes(const sotto_whisper_model *m)
+{
+    uint64_t bytes = sotto_tensor_bytes(m->embedding);
+    for (int i = 0; i < m->h.n_text_layer; i++) {
+        const st_layer_weights *w = &m->decoder[i];
+        const sotto_tensor *const read[] = {w->self.qkv_w,  w->self.out_w, w->cross.q_w,
+                                            w->cross.out_w, w->mlp.up_w,   w->mlp.down_w};
+        for (size_t k = 0; k < sizeof read / sizeof *read; k++)
+            bytes += sotto_tensor_bytes(read[k]);
+    }
+    return bytes;
+}

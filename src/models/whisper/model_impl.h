@@ -68,6 +68,9 @@ static inline int st_whisper_layers(const sotto_whisper_model *m)
     return m->h.n_audio_layer + m->h.n_text_layer;
 }
 
+/* Of the weights that a step of the decoder multiplies by. */
+uint64_t st_whisper_step_bytes(const sotto_whisper_model *m);
+
 /* Takes over nothing: file may be freed after. */
 sotto_status st_whisper_model_load(const sotto_model_file *file, const sotto_whisper_model_options *options,
                                    sotto_whisper_model **out, sotto_error *err);

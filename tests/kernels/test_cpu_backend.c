@@ -453,7 +453,10 @@ static void test_abort(void **state)
         for (int after = 0; after < 12; after += 3) {
             stopper s = {0, after};
             const sotto_run_options o = {.abort = stop, .abort_user = &s};
-            assert_int_equal(sotto_plan_run(r.plan, &o, &err), SOTTO_E_ABORTED);
+            const sotto_status status = sotto_plan_run(r.plan, &o, &err);
+            /* other threads may do steps before the caller's own, which asks, comes to them */
+            assert_int_equal(status, s.asked > after ? SOTTO_E_ABORTED : SOTTO_OK);
+            assert_true(status == SOTTO_E_ABORTED || (n_threads > 1 && after > 0));
         }
         set(&r, x, xf, sizeof(float) * N * K);
         set(&r, w, xf, sizeof(float) * K * K);

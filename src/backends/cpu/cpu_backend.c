@@ -40,8 +40,6 @@ static void close_cpu(void *state)
     if (cpu == NULL)
         return;
     st_pool_free(cpu->pool);
-    st_work_free(&cpu->work[0]);
-    st_work_free(&cpu->work[1]);
     if (cpu->scratch != NULL)
         st_free_pages(cpu->scratch, cpu->scratch_bytes);
     st_free(cpu);
@@ -89,8 +87,7 @@ static sotto_status open_cpu(int index, const sotto_backend_options *options, vo
         st_log(&cpu->logger, SOTTO_LOG_INFO, "%d threads for %d core%s: %d are used", asked, cores,
                cores == 1 ? "" : "s", n_threads);
     cpu->pool = st_pool_create(n_threads);
-    if (cpu->pool == NULL || !st_work_alloc(&cpu->work[0], st_pool_threads(cpu->pool)) ||
-        !st_work_alloc(&cpu->work[1], st_pool_threads(cpu->pool))) {
+    if (cpu->pool == NULL) {
         close_cpu(cpu);
         return st_fail(err, SOTTO_E_MEMORY, "no memory for a pool of %d threads", n_threads);
     }
@@ -256,6 +253,34 @@ static bool convert_row(const upload_job *j, const void *row, float *line, uint8
     return true;
 }
 
+/* A job of one step. */
+typedef struct one_step {
+    int64_t units;
+    void (*run)(void *arg, int thread);
+    void *arg;
+} one_step;
+
+static int64_t only_step(void *arg, int thread)
+{
+    (void)thread;
+    one_step *s = arg;
+    const int64_t n = s->units;
+    s->units = 0;
+    return n;
+}
+
+static void run_only_step(void *arg, int thread)
+{
+    const one_step *s = arg;
+    s->run(s->arg, thread);
+}
+
+static void share(st_cpu *cpu, int64_t units, void (*run)(void *arg, int thread), void *arg)
+{
+    one_step s = {units, run, arg};
+    st_pool_run(cpu->pool, &(st_job){.arg = &s, .next = only_step, .run = run_only_step});
+}
+
 static void upload_rows(void *arg, int thread)
 {
     upload_job *j = arg;
@@ -263,7 +288,7 @@ static void upload_rows(void *arg, int thread)
     float *line = (float *)(void *)(j->temporary != NULL ? j->temporary + j->temporary_bytes * (size_t)thread : NULL);
     uint8_t *converted = (uint8_t *)line + (line != NULL ? (size_t)j->k * sizeof(float) : 0);
     int64_t start, n;
-    while ((n = st_work_next(&j->cpu->work[0], thread, 8, &start)) > 0) {
+    while ((n = st_pool_take(j->cpu->pool, thread, 8, &start)) > 0) {
         for (int64_t p = first_panel + start; p < first_panel + start + n; p++) {
             const int64_t low = p * ST_CPU_PANEL, high = low + ST_CPU_PANEL;
             const int64_t from = low > j->row ? low : j->row;
@@ -308,8 +333,7 @@ static sotto_status upload(void *state, sotto_tensor *t, int64_t row, int64_t n_
         if (j.temporary == NULL)
             return st_fail_memory(err, j.temporary_bytes * (size_t)st_pool_threads(cpu->pool), "converting weights");
     }
-    st_work_start(&cpu->work[0], (row + n_rows - 1) / ST_CPU_PANEL - row / ST_CPU_PANEL + 1);
-    st_pool_run(cpu->pool, upload_rows, &j);
+    share(cpu, (row + n_rows - 1) / ST_CPU_PANEL - row / ST_CPU_PANEL + 1, upload_rows, &j);
     st_free(j.temporary);
     if (atomic_load(&j.failed))
         return st_fail(err, SOTTO_E_UNSUPPORTED, "%s: %s cannot be stored as %s", t->name, sotto_dtype_name(dtype),
@@ -330,7 +354,7 @@ static void take_rows(void *arg, int thread)
 {
     const shared_rows *s = arg;
     int64_t start, n;
-    while ((n = st_work_next(&s->cpu->work[0], thread, 8, &start)) > 0) {
+    while ((n = st_pool_take(s->cpu->pool, thread, 8, &start)) > 0) {
         const int64_t to = (start + n) * ST_CPU_PANEL;
         s->fn(s->arg, start * ST_CPU_PANEL, to < s->n ? to : s->n);
     }
@@ -340,8 +364,7 @@ static void share_out(void *state, int64_t n, void (*fn)(void *arg, int64_t from
 {
     st_cpu *cpu = state;
     shared_rows s = {cpu, n, fn, arg};
-    st_work_start(&cpu->work[0], (n + ST_CPU_PANEL - 1) / ST_CPU_PANEL);
-    st_pool_run(cpu->pool, take_rows, &s);
+    share(cpu, (n + ST_CPU_PANEL - 1) / ST_CPU_PANEL, take_rows, &s);
 }
 
 typedef struct download_job {

@@ -1,4 +1,4 @@
-/* cpu_exec.c: the table of operations, and running a plan in one parallel region. */
+/* cpu_exec.c: the table of operations, and running a plan as one job of the pool. */
 #include "backends/cpu/cpu_exec.h"
 
 #include <string.h>
@@ -48,13 +48,13 @@ static const uint8_t number_cost[ST_OP_COUNT] = {
     [ST_OP_GELU] = 2,       [ST_OP_GLU] = 2,      [ST_OP_ROPE] = 4,
 };
 
-/* Up to so much is done by one thread sooner than by all after one more barrier: about a microsecond. */
+/* Up to so much is done by one thread sooner than by all in one more step: about a microsecond. */
 enum { ALONE_COST = 4096 };
 
 typedef struct step {
     int node, phase;
     int64_t units;
-    bool alone;                /* by the thread that came last to the barrier before */
+    bool alone;                /* by the thread that ended the step before */
     const st_cpu_chain *chain; /* NULL: the node alone */
 } step;
 
@@ -165,6 +165,14 @@ sotto_status st_cpu_prepare(void *state, const st_exec_plan *plan, void **out, s
     for (int i = 0; i < plan->n_node; i++)
         add_node(cpu, p, &p->single, plan, i);
     add_fused(cpu, p, plan);
+    for (int i = 0; i < p->single.n; i++)
+        if (p->single.step[i].units > INT32_MAX) {
+            const sotto_status status =
+                st_fail(err, SOTTO_E_UNSUPPORTED, "%s: work in %lld pieces, expected fewer than 2^31",
+                        plan->node[p->single.step[i].node]->name, (long long)p->single.step[i].units);
+            st_cpu_release(state, p);
+            return status;
+        }
     *out = p;
     *scratch_bytes = total_bytes(p);
     return SOTTO_OK;
@@ -183,97 +191,85 @@ void st_cpu_release(void *state, void *prepared_plan)
     st_free(p);
 }
 
-int64_t st_cpu_take(st_cpu_run *r, int64_t most, int64_t *start)
+static bool asks_to_stop(const st_exec_hooks *hooks)
 {
-    if (r->thread == 0 && r->hooks != NULL && r->hooks->abort != NULL && r->hooks->abort(r->hooks->abort_user))
-        atomic_store_explicit(r->stop, true, memory_order_relaxed);
-    if (atomic_load_explicit(r->stop, memory_order_relaxed))
-        return 0;
-    return st_work_next(r->work, r->thread, most, start);
+    return hooks != NULL && hooks->abort != NULL && hooks->abort(hooks->abort_user);
 }
 
-typedef struct region {
+int64_t st_cpu_take(st_cpu_run *r, int64_t most, int64_t *start)
+{
+    if (r->thread == 0 && asks_to_stop(r->hooks))
+        atomic_store(r->stop, true);
+    if (atomic_load_explicit(r->stop, memory_order_relaxed))
+        return 0;
+    if (r->pool != NULL)
+        return st_pool_take(r->pool, r->thread, most, start);
+    const int64_t n = r->end - r->next < most ? r->end - r->next : most;
+    *start = r->next;
+    r->next += n;
+    return n;
+}
+
+/* A plan as a job. */
+typedef struct walk {
     st_cpu *cpu;
     const st_exec_plan *plan;
     const prepared *p;
     const step_list *list;
     const st_exec_hooks *hooks;
+    int at;        /* the step that is open */
+    double before; /* when it was opened, if nodes are timed */
     _Atomic bool stop;
-} region;
+} walk;
 
-/* Where a thread is in the list of steps. */
-typedef struct walker {
-    region *g;
-    st_cpu_run run;
-    int at;   /* the step done last */
-    int next; /* the next one for all threads */
-} walker;
-
-static void run_step(walker *w, int i, st_work *work)
+static bool is_timed(const walk *w)
 {
-    const step *s = &w->g->list->step[i];
-    const sotto_tensor *node = w->g->plan->node[s->node];
-    w->run.work = work;
+    return w->hooks != NULL && w->hooks->node_seconds != NULL;
+}
+
+static void run_step(walk *w, int thread, const step *s, bool alone)
+{
+    const prepared *p = w->p;
+    const sotto_tensor *node = w->plan->node[s->node];
+    st_cpu_run run = {.k = &w->cpu->kernels,
+                      .scratch = w->cpu->scratch + p->thread_floats * (size_t)thread,
+                      .shared = w->cpu->scratch + p->thread_floats * (size_t)p->n_threads,
+                      .thread = thread,
+                      .pool = alone ? NULL : w->cpu->pool,
+                      .end = s->units,
+                      .hooks = w->hooks,
+                      .stop = &w->stop};
     if (s->chain != NULL)
-        st_cpu_chain_run(&w->run, s->chain);
+        st_cpu_chain_run(&run, s->chain);
     else
-        ops[node->op]->run(&w->run, node, s->phase);
+        ops[node->op]->run(&run, node, s->phase);
 }
 
-/* By the thread that came last: the small steps, and the counters of the step that all take next. Those are free: everyone
- * has passed the barrier after the step that used them. */
-static void between(void *arg)
+static void run_open(void *arg, int thread)
 {
-    walker *w = arg;
-    const step_list *list = w->g->list;
-    st_cpu *cpu = w->g->cpu;
-    for (int i = w->at + 1; i < w->next; i++) {
-        st_work_start(&cpu->work[1], list->step[i].units);
-        run_step(w, i, &cpu->work[1]);
+    walk *w = arg;
+    run_step(w, thread, &w->list->step[w->at], false);
+}
+
+/* Small steps are done on the way. When nodes are timed, all are for all threads. */
+static int64_t next_step(void *arg, int thread)
+{
+    walk *w = arg;
+    const bool timed = is_timed(w);
+    if (timed) {
+        const double now = st_time_now();
+        if (w->at >= 0)
+            w->hooks->node_seconds[w->list->step[w->at].node] += now - w->before;
+        w->before = now;
     }
-    if (w->next < list->n)
-        st_work_start(&cpu->work[0], list->step[w->next].units);
-}
-
-/* The first step after i that is for all threads. When nodes are timed, that is every one. */
-static int next_shared(const step_list *list, int i, bool timed)
-{
-    i++;
-    while (!timed && i < list->n && list->step[i].alone)
-        i++;
-    return i;
-}
-
-/* After an abort the threads still walk the steps, taking nothing: all agree on the number of barriers. */
-static void walk(void *arg, int thread)
-{
-    region *g = arg;
-    const prepared *p = g->p;
-    const bool timed = g->hooks != NULL && g->hooks->node_seconds != NULL;
-    double *seconds = thread == 0 && timed ? g->hooks->node_seconds : NULL;
-    double before = seconds != NULL ? st_time_now() : 0;
-    walker w = {.g = g,
-                .run = {.k = &g->cpu->kernels,
-                        .scratch = g->cpu->scratch + p->thread_floats * (size_t)thread,
-                        .shared = g->cpu->scratch + p->thread_floats * (size_t)p->n_threads,
-                        .thread = thread,
-                        .hooks = g->hooks,
-                        .stop = &g->stop}};
-    if (w.run.k->enter != NULL)
-        w.run.k->enter();
-    for (int i = 0; i < g->list->n; i = w.next) {
-        w.at = i;
-        w.next = next_shared(g->list, i, timed);
-        run_step(&w, i, &g->cpu->work[0]);
-        st_pool_barrier_then(g->cpu->pool, between, &w);
-        if (seconds != NULL) {
-            const double now = st_time_now();
-            seconds[g->list->step[i].node] += now - before;
-            before = now;
-        }
+    for (w->at++; w->at < w->list->n; w->at++) {
+        const step *s = &w->list->step[w->at];
+        if (s->units > 0 && (timed || !s->alone))
+            return s->units;
+        if (s->units > 0)
+            run_step(w, thread, s, true);
     }
-    if (w.run.k->leave != NULL)
-        w.run.k->leave();
+    return 0;
 }
 
 sotto_status st_cpu_run_plan(void *state, const st_exec_plan *plan, void *prepared_plan, const st_exec_hooks *hooks,
@@ -295,11 +291,16 @@ sotto_status st_cpu_run_plan(void *state, const st_exec_plan *plan, void *prepar
     const step_list *list = hooks != NULL && hooks->node_seconds != NULL ? &p->single : &p->fused;
     if (list->n == 0)
         return SOTTO_OK;
-    region g = {.cpu = cpu, .plan = plan, .p = p, .list = list, .hooks = hooks};
-    atomic_init(&g.stop, false);
-    st_work_start(&cpu->work[0], list->step[0].units);
-    st_pool_run(cpu->pool, walk, &g);
-    if (atomic_load(&g.stop))
+    walk w = {.cpu = cpu, .plan = plan, .p = p, .list = list, .hooks = hooks, .at = -1};
+    atomic_init(&w.stop, asks_to_stop(hooks)); /* the other threads may do it all before this one asks */
+    const st_job job = {.arg = &w,
+                        .next = next_step,
+                        .run = run_open,
+                        .enter = cpu->kernels.enter,
+                        .leave = cpu->kernels.leave,
+                        .stop = &w.stop};
+    st_pool_run(cpu->pool, &job);
+    if (atomic_load(&w.stop))
         return st_fail(err, SOTTO_E_ABORTED, "stopped by the caller");
     return SOTTO_OK;
 }

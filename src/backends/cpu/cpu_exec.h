@@ -1,6 +1,5 @@
-/* cpu_exec.h: how the CPU backend runs a plan. All threads walk the same list of steps in one parallel region, with a
- * barrier after each; a step is one phase of one node, cut into units that threads take. Steps too small to be shared are
- * done by the thread that comes last to the barrier before them, and have none of their own. */
+/* cpu_exec.h: how the CPU backend runs a plan: as one job of its pool. A step is one phase of one node, cut into units that
+ * threads take. Steps too small to be shared are done by the thread that ended the one before. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_CPU_EXEC_H
 #define SOTTO_SRC_BACKENDS_CPU_CPU_EXEC_H
 
@@ -14,8 +13,7 @@ enum { ST_CPU_MAX_PHASES = 2 };
 typedef struct st_cpu {
     st_cpu_kernels kernels;
     st_pool *pool;
-    st_work work[2]; /* of the step in progress and of the next one */
-    float *scratch;  /* for all plans: threads' parts, then the shared part; grows to the largest plan run */
+    float *scratch; /* for all plans: threads' parts, then the shared part; grows to the largest plan run */
     size_t scratch_bytes;
     sotto_logger logger;
 } st_cpu;
@@ -34,7 +32,8 @@ typedef struct st_cpu_run {
     const st_cpu_kernels *k;
     float *scratch, *shared; /* aligned to 64 bytes */
     int thread;
-    st_work *work;
+    st_pool *pool; /* NULL: the thread is alone with units next .. end - 1 */
+    int64_t next, end;
     const st_exec_hooks *hooks; /* thread 0 asks abort */
     _Atomic bool *stop;
 } st_cpu_run;

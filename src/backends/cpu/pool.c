@@ -4,9 +4,12 @@
  *
  * To be woken takes about 50 microseconds, a third of a layer of a small model; but where another process has the core of the
  * one waited for, that one gets a waiter's core as soon as the waiter sleeps, and spinning only keeps it away. So spins are as
- * long as they have been of use: at barriers every wait that was over while spinning doubles them, and one that was not
- * makes them short. Between regions a wait that would have been over after the longest spin makes the next one so long, unless
- * somebody else wants the core: who spins for long offers it. */
+ * long as they have been of use: inside jobs every wait that was over while spinning doubles them, and one that was not
+ * makes them short. Between jobs a wait that would have been over after the longest spin makes the next one so long, unless
+ * somebody else wants the core: who spins for long offers it.
+ *
+ * Each opening of a step is a turn. Slices bear the number of their turn, so that a thread which slept through it takes nothing;
+ * who has taken a unit may read the job until its units are counted as done, as the step is not over before. */
 #include "backends/cpu/pool.h"
 
 #include <string.h>
@@ -16,20 +19,33 @@
 
 enum {
     SHORT_SPIN = 8000, /* nanoseconds */
-    BARRIER_SPIN = 100000,
-    START_SPIN = 300000,
+    STEP_SPIN = 100000,
+    JOB_SPIN = 300000,
     LATE = 20000, /* of the next look at the clock: somebody else had the core */
     SPINS = 32    /* between two looks at the clock: a microsecond or less */
 };
 
+typedef enum wait_for { NEXT_STEP, NEXT_JOB } wait_for;
+static const int longest[] = {[NEXT_STEP] = STEP_SPIN, [NEXT_JOB] = JOB_SPIN}; /* nanoseconds to spin at most */
+
 typedef struct event {
-    _Alignas(64) _Atomic uint32_t value;
+    _Atomic uint32_t value;
     _Atomic int sleepers;
-    int longest;          /* nanoseconds to spin at most */
-    _Atomic int patience; /* now */
+    _Atomic int patience[2]; /* nanoseconds to spin now, by wait_for */
     st_mutex mutex;
     st_cond cond;
 } event;
+
+/* What is one thread's: a line of its own, and the slice that others steal from. */
+typedef struct seat {
+    _Alignas(64) int64_t done;          /* units taken of this step */
+    int64_t held;                       /* of these, one that run() has not been told of yet; -1: none */
+    bool empty;                         /* nothing is left to take */
+    void (*enter)(void);                /* was called; NULL: nothing was */
+    void (*leave)(void);                /* belongs to it */
+    _Alignas(64) _Atomic uint64_t next; /* turn << 32 | unit */
+    _Atomic uint32_t end;
+} seat;
 
 typedef struct worker {
     struct st_pool *pool;
@@ -38,14 +54,16 @@ typedef struct worker {
 } worker;
 
 struct st_pool {
-    event start;   /* counts regions */
-    event barrier; /* counts barriers passed */
-    _Alignas(64) _Atomic int arrived;
-    int n_threads;
+    /* one line: what everybody reads when a step is opened */
+    _Alignas(64) int64_t n_units;        /* of the step */
+    _Atomic uint32_t last;               /* the turn that was, or will be, the end of a job */
+    event turn;                          /* counts openings of steps, and ends of jobs */
+    _Alignas(64) _Atomic int64_t n_done; /* units */
+    _Alignas(64) const st_job *job;
+    int n_threads, n_seats;
     bool spins; /* before a waiter sleeps: not when threads outnumber cores, since the one waited for needs the core */
-    bool quit;  /* written before start.value is raised */
-    void (*fn)(void *arg, int thread);
-    void *arg;
+    _Atomic bool quit;
+    seat *seats;
     worker *workers;
 };
 
@@ -58,12 +76,12 @@ static inline void pause_cpu(void)
 #endif
 }
 
-static bool event_init(event *e, int longest)
+static bool event_init(event *e)
 {
-    e->longest = longest;
     atomic_init(&e->value, 0);
     atomic_init(&e->sleepers, 0);
-    atomic_init(&e->patience, longest);
+    for (int i = 0; i < 2; i++)
+        atomic_init(&e->patience[i], longest[i]);
     if (!st_mutex_init(&e->mutex))
         return false;
     if (!st_cond_init(&e->cond)) {
@@ -101,20 +119,20 @@ static void event_sleep(event *e, uint32_t seen)
 }
 
 /* Returns once the value is no longer `seen`. */
-static void event_wait(event *e, uint32_t seen, bool spins)
+static void event_wait(event *e, uint32_t seen, wait_for what, bool spins)
 {
     if (spins && event_changes(e, seen))
         return;
-    const int patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
+    const int patience = atomic_load_explicit(&e->patience[what], memory_order_relaxed);
     const double start = st_time_now();
     double last = start;
     bool crowded = false;
     while (spins && !crowded && last - start < 1e-9 * patience) {
-        if (e->longest == START_SPIN && last - start > 1e-9 * SHORT_SPIN)
+        if (what == NEXT_JOB && last - start > 1e-9 * SHORT_SPIN)
             st_thread_yield();
         if (event_changes(e, seen)) {
-            if (patience < e->longest)
-                atomic_store_explicit(&e->patience, 2 * patience, memory_order_relaxed);
+            if (patience < longest[what])
+                atomic_store_explicit(&e->patience[what], 2 * patience, memory_order_relaxed);
             return;
         }
         const double now = st_time_now();
@@ -122,8 +140,8 @@ static void event_wait(event *e, uint32_t seen, bool spins)
         last = now;
     }
     event_sleep(e, seen);
-    const bool soon = e->longest == START_SPIN && !crowded && st_time_now() - start < 1e-9 * START_SPIN;
-    atomic_store_explicit(&e->patience, soon ? START_SPIN : SHORT_SPIN, memory_order_relaxed);
+    const bool soon = what == NEXT_JOB && !crowded && st_time_now() - start < 1e-9 * JOB_SPIN;
+    atomic_store_explicit(&e->patience[what], soon ? JOB_SPIN : SHORT_SPIN, memory_order_relaxed);
 }
 
 static void event_raise(event *e)
@@ -136,40 +154,155 @@ static void event_raise(event *e)
     }
 }
 
-void st_pool_barrier(st_pool *pool)
+/* By thread 0 at first, then by the one that did the last unit: opens the next step, or ends the job. */
+static void go_on(st_pool *pool, int thread)
 {
-    st_pool_barrier_then(pool, NULL, NULL);
+    const st_job *job = pool->job;
+    const bool stopped = job->stop != NULL && atomic_load(job->stop);
+    const int64_t n_units = stopped ? 0 : job->next(job->arg, thread);
+    const uint32_t turn = atomic_load(&pool->turn.value) + 1; /* nobody else raises it now */
+    if (n_units > 0) {
+        for (int64_t i = 0; i < pool->n_threads; i++) {
+            const int64_t share = n_units / pool->n_threads, extra = n_units % pool->n_threads;
+            const int64_t first = share * i + (i < extra ? i : extra);
+            seat *s = &pool->seats[i];
+            atomic_store_explicit(&s->end, (uint32_t)(first + share + (i < extra ? 1 : 0)), memory_order_relaxed);
+            atomic_store_explicit(&s->next, (uint64_t)turn << 32 | (uint64_t)first, memory_order_release);
+        }
+        pool->n_units = n_units;
+        atomic_store_explicit(&pool->n_done, 0, memory_order_relaxed);
+    } else {
+        atomic_store(&pool->last, turn);
+    }
+    event_raise(&pool->turn);
 }
 
-void st_pool_barrier_then(st_pool *pool, void (*fn)(void *arg), void *arg)
+/* What was entered stays so until the thread has nothing to do, or a job that wants something else. */
+static void enter(seat *s, void (*in)(void), void (*out)(void))
 {
-    if (pool->n_threads == 1) {
-        if (fn != NULL)
-            fn(arg);
+    if (s->enter == in)
         return;
+    if (s->enter != NULL && s->leave != NULL)
+        s->leave();
+    s->enter = in;
+    s->leave = out;
+    if (in != NULL)
+        in();
+}
+
+/* From the slices of a turn: how many units, and the first in *start. */
+static int64_t take(st_pool *pool, int thread, uint32_t turn, int64_t most, int64_t *start)
+{
+    for (int v = 0; v < pool->n_threads; v++) {
+        seat *s = &pool->seats[(thread + v) % pool->n_threads];
+        uint64_t next = atomic_load_explicit(&s->next, memory_order_acquire);
+        while (next >> 32 == turn) {
+            const int64_t first = (uint32_t)next, left = atomic_load_explicit(&s->end, memory_order_relaxed) - first;
+            if (left <= 0)
+                break;
+            int64_t n = v > 0 ? 1 : (left + 1) / 2;
+            if (n > most)
+                n = most;
+            if (atomic_compare_exchange_weak_explicit(&s->next, &next, next + (uint64_t)n, memory_order_acquire,
+                                                      memory_order_acquire)) {
+                *start = first;
+                return n;
+            }
+        }
     }
-    const uint32_t seen = atomic_load_explicit(&pool->barrier.value, memory_order_acquire);
-    if (atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel) + 1 == pool->n_threads) {
-        if (fn != NULL)
-            fn(arg);
-        atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed); /* before anyone can come to the next barrier */
-        event_raise(&pool->barrier);
-    } else {
-        event_wait(&pool->barrier, seen, pool->spins);
+    return 0;
+}
+
+/* More units of the own slice that follow unit `at`. */
+static int64_t take_behind(seat *s, int64_t at, int64_t most)
+{
+    uint64_t next = atomic_load_explicit(&s->next, memory_order_relaxed);
+    const int64_t left = atomic_load_explicit(&s->end, memory_order_relaxed) - (at + 1);
+    const int64_t n = (left + 1) / 2 < most ? (left + 1) / 2 : most;
+    const bool taken = (uint32_t)next == at + 1 && n > 0 &&
+                       atomic_compare_exchange_strong_explicit(&s->next, &next, next + (uint64_t)n,
+                                                               memory_order_relaxed, memory_order_relaxed);
+    return taken ? n : 0;
+}
+
+int64_t st_pool_take(st_pool *pool, int thread, int64_t most, int64_t *start)
+{
+    seat *s = &pool->seats[thread];
+    int64_t n;
+    if (s->held >= 0) {
+        *start = s->held;
+        s->held = -1;
+        n = most > 1 ? take_behind(s, *start, most - 1) : 0;
+        s->done += n;
+        return n + 1;
     }
+    /* while this thread has units that are not counted as done the turn stays what it is */
+    n = take(pool, thread, atomic_load_explicit(&pool->turn.value, memory_order_relaxed), most, start);
+    s->done += n;
+    s->empty = n == 0;
+    return n;
+}
+
+/* One thread's part of the step of a turn, if there is something to take yet. */
+static void take_part(st_pool *pool, int thread, uint32_t turn)
+{
+    seat *s = &pool->seats[thread];
+    int64_t unit;
+    s->done = take(pool, thread, turn, 1, &unit);
+    if (s->done == 0)
+        return;
+    const st_job *job = pool->job;
+    const int64_t n_units = pool->n_units;
+    s->held = unit;
+    s->empty = false;
+    enter(s, job->enter, job->leave);
+    job->run(job->arg, thread);
+    s->held = -1;
+    while (!s->empty) /* after a stop, or where there was nothing to do with them */
+        (void)st_pool_take(pool, thread, INT32_MAX, &unit);
+    if (atomic_fetch_add(&pool->n_done, s->done) + s->done == n_units)
+        go_on(pool, thread);
 }
 
 static void worker_main(void *p)
 {
     worker *w = p;
     st_pool *pool = w->pool;
-    for (uint32_t seen = 0;; seen++) {
-        event_wait(&pool->start, seen, pool->spins);
-        if (pool->quit)
+    for (;;) {
+        const uint32_t turn = atomic_load(&pool->turn.value); /* before anything that is changed before it is raised */
+        const bool idle = atomic_load(&pool->last) == turn;
+        if (idle)
+            enter(&pool->seats[w->thread], NULL, NULL);
+        else
+            take_part(pool, w->thread, turn);
+        if (atomic_load(&pool->quit)) {
+            enter(&pool->seats[w->thread], NULL, NULL);
             return;
-        pool->fn(pool->arg, w->thread);
-        st_pool_barrier(pool);
+        }
+        if (atomic_load(&pool->turn.value) == turn)
+            event_wait(&pool->turn, turn, idle ? NEXT_JOB : NEXT_STEP, pool->spins);
     }
+}
+
+void st_pool_run(st_pool *pool, const st_job *job)
+{
+    pool->job = job;
+    enter(&pool->seats[0], job->enter, job->leave);
+    go_on(pool, 0);
+    for (uint32_t turn; (turn = atomic_load(&pool->turn.value)) != atomic_load(&pool->last);) {
+        take_part(pool, 0, turn);
+        if (atomic_load(&pool->turn.value) == turn)
+            event_wait(&pool->turn, turn, NEXT_STEP, pool->spins);
+    }
+    enter(&pool->seats[0], NULL, NULL);
+}
+
+static void free_memory(st_pool *pool)
+{
+    if (pool->seats != NULL)
+        st_free_pages(pool->seats, (size_t)pool->n_seats * sizeof *pool->seats);
+    st_free(pool->workers);
+    st_free_pages(pool, sizeof *pool);
 }
 
 st_pool *st_pool_create(int n_threads)
@@ -181,16 +314,20 @@ st_pool *st_pool_create(int n_threads)
     st_pool *pool = st_alloc_pages(sizeof *pool); /* aligned to a cache line */
     if (pool == NULL)
         return NULL;
+    pool->n_seats = n_threads;
+    pool->seats = st_alloc_pages((size_t)n_threads * sizeof(seat));
     pool->workers = st_calloc((size_t)n_threads, sizeof *pool->workers);
-    if (pool->workers == NULL)
-        goto no_workers;
-    if (!event_init(&pool->start, START_SPIN))
-        goto no_start;
-    if (!event_init(&pool->barrier, BARRIER_SPIN))
-        goto no_barrier;
-    atomic_init(&pool->arrived, 0);
+    if (pool->seats == NULL || pool->workers == NULL || !event_init(&pool->turn)) {
+        free_memory(pool);
+        return NULL;
+    }
+    atomic_init(&pool->last, 0);
+    atomic_init(&pool->n_done, 0);
+    atomic_init(&pool->quit, false);
+    for (int i = 0; i < n_threads; i++)
+        pool->seats[i].held = -1;
     pool->spins = n_threads <= st_thread_cores();
-    /* workers read n_threads only after the first region starts, so it may still shrink here */
+    /* workers read n_threads only inside jobs, so it may still grow here */
     pool->n_threads = 1;
     for (int i = 1; i < n_threads; i++) {
         worker *w = &pool->workers[i];
@@ -201,83 +338,21 @@ st_pool *st_pool_create(int n_threads)
         pool->n_threads++;
     }
     return pool;
-no_barrier:
-    event_destroy(&pool->start);
-no_start:
-    st_free(pool->workers);
-no_workers:
-    st_free_pages(pool, sizeof *pool);
-    return NULL;
 }
 
 void st_pool_free(st_pool *pool)
 {
     if (pool == NULL)
         return;
-    pool->quit = true;
-    event_raise(&pool->start);
+    atomic_store(&pool->quit, true);
+    event_raise(&pool->turn);
     for (int i = 1; i < pool->n_threads; i++)
         st_thread_join(&pool->workers[i].handle);
-    event_destroy(&pool->barrier);
-    event_destroy(&pool->start);
-    st_free(pool->workers);
-    st_free_pages(pool, sizeof *pool);
+    event_destroy(&pool->turn);
+    free_memory(pool);
 }
 
 int st_pool_threads(const st_pool *pool)
 {
     return pool->n_threads;
-}
-
-void st_pool_run(st_pool *pool, void (*fn)(void *arg, int thread), void *arg)
-{
-    pool->fn = fn;
-    pool->arg = arg;
-    if (pool->n_threads > 1)
-        event_raise(&pool->start);
-    fn(arg, 0);
-    st_pool_barrier(pool);
-}
-
-bool st_work_alloc(st_work *w, int n_threads)
-{
-    w->n_threads = n_threads;
-    w->slice = st_alloc_pages((size_t)n_threads * sizeof *w->slice);
-    return w->slice != NULL;
-}
-
-void st_work_free(st_work *w)
-{
-    if (w->slice != NULL)
-        st_free_pages(w->slice, (size_t)w->n_threads * sizeof *w->slice);
-    w->slice = NULL;
-}
-
-void st_work_start(st_work *w, int64_t total)
-{
-    for (int64_t i = 0; i < w->n_threads; i++) {
-        const int64_t share = total / w->n_threads, extra = total % w->n_threads;
-        const int64_t first = share * i + (i < extra ? i : extra);
-        atomic_store_explicit(&w->slice[i].next, first, memory_order_relaxed);
-        w->slice[i].end = first + share + (i < extra ? 1 : 0);
-    }
-}
-
-int64_t st_work_next(st_work *w, int thread, int64_t most, int64_t *start)
-{
-    for (int v = 0; v < w->n_threads; v++) {
-        st_work_slice *s = &w->slice[(thread + v) % w->n_threads];
-        int64_t first = atomic_load_explicit(&s->next, memory_order_relaxed);
-        while (first < s->end) {
-            int64_t n = v > 0 ? 1 : (s->end - first + 1) / 2;
-            if (n > most)
-                n = most;
-            if (atomic_compare_exchange_weak_explicit(&s->next, &first, first + n, memory_order_relaxed,
-                                                      memory_order_relaxed)) {
-                *start = first;
-                return n;
-            }
-        }
-    }
-    return 0;
 }

@@ -297,8 +297,9 @@ static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sot
 
 static sotto_status open_backend(loader *l, sotto_error *err)
 {
-    static const char *const ops[] = {"linear",   "conv_1d",  "layer_norm", "attention", "cache_attention", "add",
-                                      "get_rows", "set_rows", "copy",       "power",     "log10",           NULL};
+    static const char *const ops[] = {"linear", "conv_1d",    "layer_norm", "attention", "cache_attention",
+                                      "add",    "get_rows",   "set_rows",   "copy",      "power",
+                                      "log10",  "block_sums", NULL};
     const char *compute = l->options->compute;
     st_needs needs = {ops, st_needs_types(l->file)};
     sotto_backend_options o = l->options->backend;

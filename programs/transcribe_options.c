@@ -111,9 +111,8 @@ const cli_option transcribe_options[] = {
      "what tokens that leave the grammar lose from their logits"},
 
     {"batch", NULL, CLI_INT, AT(batch), "N", "-1", -1, 32, NULL,
-     "decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine (1, 4 or 8, by its "
-     "cores); "
-     "-1 = with --vad 0, else 1"},
+     "decode so many chunks of speech at once, which do not see each other's text; implies --vad; 0 = as many as suit "
+     "the machine (1, 4 or 8, by the threads); -1 = with --vad 0, else 1"},
     {"vad", NULL, CLI_FLAG, AT(vad), NULL, NULL, 0, 0, NULL,
      "decode only where there is speech, in windows that end in pauses"},
     {"no-vad", NULL, CLI_FLAG, AT(no_vad), NULL, NULL, 0, 0, NULL,

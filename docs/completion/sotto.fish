@@ -64,7 +64,7 @@ complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l suppress-blank 
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l grammar -r -d 'the text of each window follows this grammar (it begins with a space)'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l grammar-rule -r -d 'the rule to begin with'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l grammar-penalty -r -d 'what tokens that leave the grammar lose from their logits'
-complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l batch -r -d 'decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine (1, 4 or 8, by its cores); -1 = with --vad 0, else 1'
+complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l batch -r -d 'decode so many chunks of speech at once, which do not see each other\'s text; implies --vad; 0 = as many as suit the machine (1, 4 or 8, by the threads); -1 = with --vad 0, else 1'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l vad -d 'decode only where there is speech, in windows that end in pauses'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l no-vad -d 'with --batch: hear everything, cut where it is most silent'
 complete -c sotto -n '__fish_seen_subcommand_from transcribe' -l vad-model -r -d 'model that finds speech (sotto get silero-vad)'

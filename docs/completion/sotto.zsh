@@ -92,7 +92,7 @@ _sotto()
             '--grammar[the text of each window follows this grammar (it begins with a space)]:value:_files' \
             '--grammar-rule[the rule to begin with]:value:_files' \
             '--grammar-penalty[what tokens that leave the grammar lose from their logits]:value:_files' \
-            '--batch[decode so many chunks of speech at once, implies --vad; 0 = as many as suit the machine (1, 4 or 8, by its cores); -1 = with --vad 0, else 1]:value:_files' \
+            '--batch[decode so many chunks of speech at once, which do not see each other'\''s text; implies --vad; 0 = as many as suit the machine (1, 4 or 8, by the threads); -1 = with --vad 0, else 1]:value:_files' \
             '--vad[decode only where there is speech, in windows that end in pauses]' \
             '--no-vad[with --batch\: hear everything, cut where it is most silent]' \
             '--vad-model[model that finds speech (sotto get silero-vad)]:value:_files' \

@@ -44,7 +44,8 @@ typedef struct seat {
     void (*enter)(void);                /* was called; NULL: nothing was */
     void (*leave)(void);                /* belongs to it */
     _Alignas(64) _Atomic uint64_t next; /* turn << 32 | unit */
-    _Atomic uint32_t end;
+    _Atomic uint64_t
+        end; /* turn << 32 | unit behind the last: a sleeper may read one of the two before, the other behind a new turn */
 } seat;
 
 typedef struct worker {
@@ -166,8 +167,9 @@ static void go_on(st_pool *pool, int thread)
             const int64_t share = n_units / pool->n_threads, extra = n_units % pool->n_threads;
             const int64_t first = share * i + (i < extra ? i : extra);
             seat *s = &pool->seats[i];
-            atomic_store_explicit(&s->end, (uint32_t)(first + share + (i < extra ? 1 : 0)), memory_order_relaxed);
-            atomic_store_explicit(&s->next, (uint64_t)turn << 32 | (uint64_t)first, memory_order_release);
+            const uint64_t mark = (uint64_t)turn << 32;
+            atomic_store_explicit(&s->end, mark | (uint64_t)(first + share + (i < extra ? 1 : 0)), memory_order_relaxed);
+            atomic_store_explicit(&s->next, mark | (uint64_t)first, memory_order_release);
         }
         pool->n_units = n_units;
         atomic_store_explicit(&pool->n_done, 0, memory_order_relaxed);
@@ -197,8 +199,9 @@ static int64_t take(st_pool *pool, int thread, uint32_t turn, int64_t most, int6
         seat *s = &pool->seats[(thread + v) % pool->n_threads];
         uint64_t next = atomic_load_explicit(&s->next, memory_order_acquire);
         while (next >> 32 == turn) {
-            const int64_t first = (uint32_t)next, left = atomic_load_explicit(&s->end, memory_order_relaxed) - first;
-            if (left <= 0)
+            const uint64_t end = atomic_load_explicit(&s->end, memory_order_relaxed);
+            const int64_t first = (uint32_t)next, left = (int64_t)(uint32_t)end - first;
+            if (end >> 32 != turn || left <= 0)
                 break;
             int64_t n = v > 0 ? 1 : (left + 1) / 2;
             if (n > most)
@@ -217,7 +220,7 @@ static int64_t take(st_pool *pool, int thread, uint32_t turn, int64_t most, int6
 static int64_t take_behind(seat *s, int64_t at, int64_t most)
 {
     uint64_t next = atomic_load_explicit(&s->next, memory_order_relaxed);
-    const int64_t left = atomic_load_explicit(&s->end, memory_order_relaxed) - (at + 1);
+    const int64_t left = (int64_t)(uint32_t)atomic_load_explicit(&s->end, memory_order_relaxed) - (at + 1);
     const int64_t n = (left + 1) / 2 < most ? (left + 1) / 2 : most;
     const bool taken = (uint32_t)next == at + 1 && n > 0 &&
                        atomic_compare_exchange_strong_explicit(&s->next, &next, next + (uint64_t)n,

@@ -20,7 +20,7 @@ INL void block_columns(const tile_job *t, int column)
     const char *ahead = t->ahead;
     const float *out = t->out;
     int rows = column == 0 ? ST_NARROW_ROWS / EACH : 0;
-    for (int i = t->chunks; i > 0; i--, a += 64 * (ST_NARROW_ROWS - 1)) {
+    for (int i = t->chunks; i > 0; i--, a += 64 * ST_NARROW_ROWS, b += CHUNK_STEPS * STEP_BYTES) {
         if (i <= BEFORE && rows > 0) {
             UNROLL for (int r = 0; r < EACH; r++, out += t->out_stride)
             {
@@ -31,20 +31,7 @@ INL void block_columns(const tile_job *t, int column)
         }
         if (column == 0)
             UNROLL for (int l = 0; l < LINES; l++, ahead += 64) _mm_prefetch(ahead, _MM_HINT_T1);
-        for (int two = 0; two < 8; two++, a += 8, b += 2 * STEP_BYTES) {
-            UNROLL for (int s = 0; s < 2; s++)
-            {
-                mm w[2];
-                UNROLL for (int v = 0; v < 2; v++) memcpy(&w[v], b + s * STEP_BYTES + v * (int)sizeof(mm), sizeof(mm));
-                UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++)
-                {
-                    int32_t x;
-                    memcpy(&x, a + r * 64 + 4 * s, sizeof x);
-                    const mm xs = MM(set1_epi32)(x);
-                    UNROLL for (int v = 0; v < 2; v++) c[r][v] = step(c[r][v], xs, w[v]);
-                }
-            }
-        }
+        add_chunk(ST_NARROW_ROWS, a, b, c);
     }
     UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++)
         memcpy(sums_at(t->acc, ST_NARROW_ROWS, r, column + v * COLUMNS), &c[r][v], sizeof(mm));

@@ -8,7 +8,26 @@
 
 #include "backends/cpu/cpu_kernels.h"
 
-enum { COLUMNS = sizeof(mm) / 4, STEP_BYTES = 4 * ST_CPU_PANEL };
+enum { COLUMNS = sizeof(mm) / 4, STEP_BYTES = 4 * ST_CPU_PANEL, CHUNK_STEPS = 16 };
+
+/* Adds what a chunk of the left side, 64 bytes of each row, gives. */
+INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_ROWS][2])
+{
+    for (int two = 0; two < CHUNK_STEPS / 2; two++, a += 8, b += 2 * STEP_BYTES) {
+        UNROLL for (int s = 0; s < 2; s++)
+        {
+            mm w[2];
+            UNROLL for (int v = 0; v < 2; v++) memcpy(&w[v], b + s * STEP_BYTES + v * (int)sizeof(mm), sizeof(mm));
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                int32_t x;
+                memcpy(&x, a + r * 64 + 4 * s, sizeof x);
+                const mm xs = MM(set1_epi32)(x);
+                UNROLL for (int v = 0; v < 2; v++) c[r][v] = step(c[r][v], xs, w[v]);
+            }
+        }
+    }
+}
 
 /* 2 * COLUMNS columns, from `column` on, of acc [2][rows][16] = A B */
 INL void narrow_columns(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc, int column)
@@ -16,22 +35,8 @@ INL void narrow_columns(int rows, const uint8_t *a, const uint8_t *b, int chunks
     mm c[ST_NARROW_ROWS][2];
     UNROLL for (int r = 0; r < rows; r++) c[r][0] = c[r][1] = (mm){0};
     b += 4 * column;
-    for (int i = 0; i < chunks; i++, a += 64 * (rows - 1)) {
-        for (int two = 0; two < 8; two++, a += 8, b += 2 * STEP_BYTES) {
-            UNROLL for (int s = 0; s < 2; s++)
-            {
-                mm w[2];
-                UNROLL for (int v = 0; v < 2; v++) memcpy(&w[v], b + s * STEP_BYTES + v * (int)sizeof(mm), sizeof(mm));
-                UNROLL for (int r = 0; r < rows; r++)
-                {
-                    int32_t x;
-                    memcpy(&x, a + r * 64 + 4 * s, sizeof x);
-                    const mm xs = MM(set1_epi32)(x);
-                    UNROLL for (int v = 0; v < 2; v++) c[r][v] = step(c[r][v], xs, w[v]);
-                }
-            }
-        }
-    }
+    for (int i = 0; i < chunks; i++, a += 64 * rows, b += CHUNK_STEPS * STEP_BYTES)
+        add_chunk(rows, a, b, c);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
     {
         const int at = column + v * COLUMNS;

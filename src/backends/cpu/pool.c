@@ -44,8 +44,8 @@ typedef struct seat {
     void (*enter)(void);                /* was called; NULL: nothing was */
     void (*leave)(void);                /* belongs to it */
     _Alignas(64) _Atomic uint64_t next; /* turn << 32 | unit */
-    _Atomic uint64_t
-        end; /* turn << 32 | unit behind the last: a sleeper may read one of the two before, the other behind a new turn */
+    /* turn << 32 | unit behind the last: a sleeper may read one of the two before and one after a new turn */
+    _Atomic uint64_t end;
 } seat;
 
 typedef struct worker {

@@ -193,8 +193,7 @@ static int used_threads(const sotto_backend_options *asked)
     sotto_error err;
     int n = asked->n_threads;
     const bool reference = asked->device && strcmp(asked->device, "reference") == 0;
-    const sotto_backend_options o = {
-        .device = reference ? "reference" : "cpu", .n_threads = n, .cpu_level = asked->cpu_level};
+    const sotto_backend_options o = {.device = "cpu", .n_threads = n, .cpu_level = asked->cpu_level};
     if (!reference && sotto_backend_open(&o, &backend, &err) == SOTTO_OK)
         n = sotto_backend_threads(backend);
     sotto_backend_free(backend);

@@ -26,20 +26,17 @@ static inline float st_bf16_to_f32(uint16_t h)
 
 static inline uint16_t st_f32_to_bf16(float x)
 {
-    const uint32_t u = st_f32_bits(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)((u >> 16) | 0x40u); /* NaN stays NaN */
-    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    const uint32_t u = st_f32_bits(x), rounded = u + 0x7fffu + ((u >> 16) & 1u);
+    return (uint16_t)(((u & 0x7fffffffu) > 0x7f800000u ? u | 0x400000u : rounded) >> 16); /* NaN stays NaN */
 }
 
 static inline float st_f16_to_f32(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     const uint32_t rest = (uint32_t)(h & 0x7fffu) << 13;
-    if (rest >= 0x0f800000u) /* infinity and NaN */
-        return st_bits_f32(sign | rest | 0x7f800000u);
+    const uint32_t special = rest >= 0x0f800000u ? 0x7f800000u : 0; /* infinity and NaN */
     /* 2^112 moves the exponent's bias from 15 to 127 and normalises what was denormal */
-    return st_bits_f32(sign | st_f32_bits(st_bits_f32(rest) * 0x1p112f));
+    return st_bits_f32(sign | special | st_f32_bits(st_bits_f32(rest) * 0x1p112f));
 }
 
 static inline uint16_t st_f32_to_f16(float x)

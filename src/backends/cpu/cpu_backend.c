@@ -6,6 +6,7 @@
 #include "backends/cpu/cpu_pack.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
+#include "base/prefetch.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "sotto/quant.h"
@@ -240,12 +241,23 @@ typedef struct upload_job {
     _Atomic bool failed;
 } upload_job;
 
+/* Small pages lie anywhere in memory: the processor does not read ahead from one to the next. */
+enum { FETCH_AHEAD = 4096 };
+
 static bool convert_row(const upload_job *j, const void *row, float *line, uint8_t *out)
 {
+    for (size_t i = 0; i < j->from_bytes; i += 64)
+        st_prefetch((const char *)row + FETCH_AHEAD + i);
     if (j->from == SOTTO_F16)
         j->cpu->kernels.from_f16(row, line, j->k);
+    else if (j->from == SOTTO_BF16)
+        j->cpu->kernels.from_bf16(row, line, j->k);
     else if (!sotto_row_to_f32(j->from, row, line, j->k))
         return false;
+    if (j->to == SOTTO_BF16) {
+        j->cpu->kernels.to_bf16(line, (uint16_t *)(void *)out, j->k);
+        return true;
+    }
     if (!j->packed || j->type != ST_CPU_W_I8)
         return sotto_row_from_f32(j->to, line, out, j->k);
     const float scale = j->cpu->kernels.to_i8(line, (int8_t *)out + sizeof scale, j->k);

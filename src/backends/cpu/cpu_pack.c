@@ -98,23 +98,30 @@ size_t st_cpu_row_bytes(st_cpu_wtype t, int64_t k)
     return t >= ST_CPU_W_Q8_0 ? (size_t)st_cpu_blocks(t, k) * shapes[t].file_bytes : (size_t)k * element;
 }
 
-/* Rows of one panel, from column `column` on. */
+/* Rows of one panel, from column `column` on. Sixteen numbers of every row at a time: what is written stays in the first-level
+ * cache however long the rows are. */
 static void pack_i8(int64_t k, const uint8_t *rows, int column, int n_rows, uint8_t *panel)
 {
-    uint8_t *const blocks = panel + ST_CPU_I8_HEADER;
-    for (int c = column; c < column + n_rows; c++, rows += st_cpu_row_bytes(ST_CPU_W_I8, k)) {
-        const int8_t *const q = (const int8_t *)rows + sizeof(float);
+    const size_t row_bytes = st_cpu_row_bytes(ST_CPU_W_I8, k);
+    for (int r = 0; r < n_rows; r++) {
+        const int8_t *const q = (const int8_t *)rows + (size_t)r * row_bytes + sizeof(float);
         int32_t sum = 0;
         for (int64_t i = 0; i < k; i++)
             sum += q[i];
-        memcpy(panel + 4 * c, rows, sizeof(float));
-        memcpy(panel + 128 + 4 * c, &sum, sizeof sum);
-        uint8_t *dst = blocks + 4 * c;
-        int64_t i = 0;
-        for (; i + 4 <= k; i += 4, dst += 128)
-            memcpy(dst, q + i, 4);
-        if (i < k)
-            memcpy(dst, q + i, (size_t)(k - i));
+        memcpy(panel + 4 * (column + r), rows + (size_t)r * row_bytes, sizeof(float));
+        memcpy(panel + 128 + 4 * (column + r), &sum, sizeof sum);
+    }
+    uint8_t *dst = panel + ST_CPU_I8_HEADER + 4 * column;
+    for (int64_t i = 0; i < k; i += 16, dst += 4 * 128) {
+        for (int r = 0; r < n_rows; r++) {
+            const uint8_t *const q = rows + (size_t)r * row_bytes + sizeof(float) + i;
+            if (k - i >= 16)
+                for (int j = 0; j < 4; j++)
+                    memcpy(dst + j * 128 + 4 * r, q + 4 * j, 4);
+            else
+                for (int64_t j = 0; j < k - i; j++)
+                    dst[j / 4 * 128 + 4 * r + j % 4] = q[j];
+        }
     }
 }
 

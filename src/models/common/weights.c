@@ -190,8 +190,8 @@ static sotto_status go_on(const st_weights *l, sotto_error *err)
 }
 
 /* Straight from the mapped file, whose pages are let go piece by piece: a large embedding is never there twice. */
-static sotto_status upload_as_it_is(st_weights *l, const sotto_model_tensor *t, sotto_tensor *to, int64_t row0,
-                                    int64_t n_rows, sotto_error *err)
+static sotto_status upload_from_file(st_weights *l, const sotto_model_tensor *t, sotto_tensor *to, int64_t row0,
+                                     int64_t n_rows, sotto_error *err)
 {
     enum { PIECE = 4 << 20, PANEL = 128 };
     const size_t row_bytes = sotto_dtype_row_bytes(t->dtype, t->dim[0]);
@@ -208,7 +208,12 @@ static sotto_status upload_as_it_is(st_weights *l, const sotto_model_tensor *t, 
     return SOTTO_OK;
 }
 
-/* Rows go through a bounded scratch when they need converting. */
+static bool is_float(sotto_dtype t)
+{
+    return t == SOTTO_F32 || t == SOTTO_F16 || t == SOTTO_BF16;
+}
+
+/* Rows go through a bounded scratch when the device cannot convert them. */
 static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i, int64_t row0, float *scratch,
                                        int64_t scratch_floats, sotto_error *err)
 {
@@ -216,10 +221,11 @@ static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i,
     ST_TRY(go_on(l, err));
     ST_TRY(st_weight_find(l, w, i, &t, err));
     sotto_tensor *to = *w->out;
-    const bool as_it_is =
-        t.dtype == sotto_tensor_dtype(to) || (sotto_tensor_dtype(to) == SOTTO_I8 && sotto_dtype_can_pack(t.dtype));
-    if (w->kind == ST_WEIGHT_MATRIX && as_it_is && t.dtype != SOTTO_I8)
-        return upload_as_it_is(l, &t, to, row0, w->rows[i], err);
+    const sotto_dtype kept = sotto_tensor_dtype(to);
+    const bool device_converts =
+        t.dtype == kept || (kept == SOTTO_I8 && sotto_dtype_can_pack(t.dtype)) || (is_float(t.dtype) && is_float(kept));
+    if (w->kind == ST_WEIGHT_MATRIX && device_converts && t.dtype != SOTTO_I8)
+        return upload_from_file(l, &t, to, row0, w->rows[i], err);
     const int64_t n = w->width[i];
     if (w->kind == ST_WEIGHT_CONV) {
         t.dim[0] = n;

@@ -61,10 +61,15 @@ static float to_i8(const float *x, int8_t *q, int64_t n)
     }
     const vf factor = v_set1(127.0f / max), bound = v_set1(127.0f), least = v_set1(-127.0f);
     for (int64_t i = 0; i < n; i += VL) {
-        uint8_t bytes[VL];
         const vf v = v_min(v_max(v_mul(narrow_load(x, i, n), factor), least), bound);
-        vi_store_bytes(bytes, v_as_int(v_add(v, v_set1(ROUNDER))));
-        memcpy(q + i, bytes, (size_t)(n - i < VL ? n - i : VL));
+        const vi level = v_as_int(v_add(v, v_set1(ROUNDER)));
+        if (n - i >= VL) {
+            vi_store_bytes((uint8_t *)q + i, level);
+            continue;
+        }
+        uint8_t bytes[VL];
+        vi_store_bytes(bytes, level);
+        memcpy(q + i, bytes, (size_t)(n - i));
     }
     return max / 127.0f;
 }

@@ -109,6 +109,9 @@ class Bench:
                 got[level] = [json.loads(line) for line in output(program, "--isa", isa, *(["--sizes", "base"] if got else [])).splitlines()]
         return got
 
+    def start(self):
+        return json.loads(output(sys.executable, os.path.join(ROOT, "bench", "start.py"), "--sotto", self.sotto))
+
     def peers(self):
         path = os.path.join(self.store, "peers-rows.json")
         command = [self.python(), os.path.join(ROOT, "bench", "peers.py"), "--sotto", self.sotto, "--json", path,
@@ -230,6 +233,14 @@ def page_model(results):
     return head + table(["compute"] + [k.replace("_", " ") for k in keys], [[c] + [number(r, k, ".2f" if k == "bandwidth_used" else ".1f") for k in keys] for c, r in results.items()]) + "\n"
 
 
+def page_start(rows):
+    if not rows:
+        return ""
+    head = ("## The first words\n`bench/start.py`: seconds of a whole process that transcribes a clip of 11 s, and of each further clip in the same process; the first "
+            "as a part of 1.15 times a further one and 0.1 s.\n\n")
+    return head + table(["compute", "first s", "further s", "part"], [[r["compute"]] + [number(r, k, ".2f") for k in ("first_s", "further_s", "of_allowed")] for r in rows]) + "\n"
+
+
 def page_sizes(rows):
     if not rows:
         return ""
@@ -300,16 +311,16 @@ def main():
         args.sizes = "tiny"
     os.makedirs(args.out, exist_ok=True)
     bench, skip = Bench(args), args.skip.split(",")
-    stages = {"model": bench.model, "peers": bench.peers, "kernels": bench.kernels, "blas": bench.blas, "onednn": bench.onednn, "sizes": bench.sizes,
+    stages = {"model": bench.model, "start": bench.start, "peers": bench.peers, "kernels": bench.kernels, "blas": bench.blas, "onednn": bench.onednn, "sizes": bench.sizes,
               "matmul": lambda: json.loads(output(bench.sotto, "bench", "--matmul", "--json")),
               "memcpy": lambda: json.loads(output(bench.sotto, "bench", "--memcpy", "--json"))}
     if args.quick:
-        del stages["peers"], stages["matmul"], stages["blas"], stages["onednn"]
+        del stages["start"], stages["peers"], stages["matmul"], stages["blas"], stages["onednn"]
     got = {name: bench.measure(name, call) for name, call in stages.items() if name not in skip}
     text = ("# Performance\n\nWritten by `script/bench`, which runs everything below in one go; the figures of another machine, or another hour, differ: "
             "compare within the page.\n\n" + machine(bench) + "\n"
             "```sh\nscript/bench            # this page\nscript/bench peers      # the other programs alone\nscript/bench kernels --level all\nscript/bench command\n```\n\n"
-            + page_peers(bench, got.get("peers")) + page_model(got.get("model")) + page_sizes(got.get("sizes")) + page_kernels(bench, got.get("kernels"), got.get("blas"), got.get("onednn"))
+            + page_peers(bench, got.get("peers")) + page_model(got.get("model")) + page_start(got.get("start")) + page_sizes(got.get("sizes")) + page_kernels(bench, got.get("kernels"), got.get("blas"), got.get("onednn"))
             + page_matmul(got.get("matmul"), got.get("memcpy")))
     if bench.notes:
         text += "## Left out\n" + "".join(f"- {n}\n" for n in bench.notes)

@@ -91,7 +91,7 @@ typedef struct st_cpu_cells {
 
 enum {
     ST_CPU_CELL_CHUNK = 256, /* cells whose scores are held at once */
-    ST_CPU_WINDOW_MAX_D = 128
+    ST_CPU_WINDOW_MAX_D = 64
 };
 
 /* What a product fetches while it multiplies: one line of `lines` for each four k, into the second cache, and the places of

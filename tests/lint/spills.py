@@ -23,10 +23,11 @@ OBJECTS = re.compile(r"^(product_v[34]|dot_(?:v3|v4|avxvnni|avx512vnni)|narrow_\
 # Object, function, most moves in an innermost loop of it with any compiler: what gcc 12 and clang 14 make, and a little more.
 BOUNDS = [
     ("product_v3", r"product_i8_4", 2),
-    ("product_v3", r"skinny_Q[45]_[01]_\d", 150),  # a block of 32 rows expanded at once, unrolled as a whole
+    ("product_v3", r"skinny_Q[45]_[01]_\d", 170),  # a block of 32 rows expanded at once, unrolled as a whole
     ("product_v3", r"skinny_(Q8_0|BF16)_\d", 50),
     ("product_v4", r"product_i8_\d", 4),
     ("product_v4", r"skinny_Q5_[01]_\d", 30),
+    ("product_v4", r"skinny_F16_1", 12),  # clang, which converts all weights of a block before it multiplies them
     ("window_amx", r"window_bf16", 4),
     ("dot_(?:v4|avx512vnni)", r"direct_\w+", 40),  # masks that clang keeps there; gcc none
     ("dot_(?:v4|avx512vnni)", r"product_\w+", 20),  # two groups at once

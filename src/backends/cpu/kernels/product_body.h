@@ -164,21 +164,31 @@ INL void expand_type(st_cpu_wtype t, const uint8_t *block, int n_block, float *o
     }
 }
 
-/* ---- few rows: B is expanded in registers; `sets` accumulators a row and vector take turns to hide the latency ---- */
+/* ---- few rows: B is expanded in registers; `sets` accumulators a row and vector take turns to hide the latency ----
+ *
+ * The weights come from memory once, and that must not stop while a few lines are multiplied by many rows: what lies SKINNY_AHEAD
+ * further on is fetched into the second cache, each line once. Columns that take several passes do so over parts of a panel, so
+ * that each has its share of the lines. */
 
+enum { SKINNY_AHEAD = 4096 }; /* bytes, and those of a part */
+
+/* acc = (first ? 0 : acc) + A B for nv vectors of columns */
 INL void skinny_columns(st_cpu_wtype t, int rows, int nv, int sets, const float *a, const uint8_t *block, int n_block,
-                        float *acc, int column)
+                        float *acc, int column, bool first)
 {
     vf c[4][ST_SKINNY_ROWS][4];
     UNROLL for (int s = 0; s < sets; s++) UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++)
-        c[s][r][v] = v_zero();
+        c[s][r][v] = s > 0 || first ? v_zero() : v_load(acc + tile_at(rows, r, column + v * VL));
     const size_t bytes = st_cpu_block_bytes(t);
-    const int shared = ST_CPU_BLOCK / type_groups(t);
+    const int shared = ST_CPU_BLOCK / type_groups(t), passes = ST_CPU_PANEL / (nv * VL);
+    const int shares = passes * type_groups(t), lines = ((int)bytes / 64 + shares - 1) / shares;
     for (int i = 0; i < n_block; i++, block += bytes, a += 32 * rows) {
+        const uint8_t *ahead = block + SKINNY_AHEAD + column / (nv * VL) * lines * type_groups(t) * 64;
         block_head h;
         head_load(t, block, column, nv, &h);
         const uint8_t *q = quants_of(t, block);
-        for (int g = 0; g < type_groups(t); g++) {
+        for (int g = 0; g < type_groups(t); g++, ahead += 64 * lines) {
+            UNROLL for (int l = 0; l < lines; l++) __builtin_prefetch(ahead + 64 * l, 0, 2);
             vi raw[4], high[4];
             group_load(t, q, g, column, nv, &h, raw, high);
             const float *x = a + g / 4 * 16 * rows + g % 4 * 4;
@@ -206,11 +216,25 @@ INL void skinny_columns(st_cpu_wtype t, int rows, int nv, int sets, const float 
     }
 }
 
+INL void skinny(st_cpu_wtype t, int rows, int nv, int sets, const float *a, const uint8_t *blocks, int n_block,
+                float *acc)
+{
+    const int bytes = (int)st_cpu_block_bytes(t), step = SKINNY_AHEAD / bytes;
+    if (nv * VL == ST_CPU_PANEL) {
+        skinny_columns(t, rows, nv, sets, a, blocks, n_block, acc, 0, true);
+        return;
+    }
+    for (int b = 0; b < n_block || b == 0; b += step, a += 32 * rows * step, blocks += bytes * step) {
+        const int n = n_block - b < step ? n_block - b : step;
+        for (int column = 0; column < ST_CPU_PANEL; column += nv * VL)
+            skinny_columns(t, rows, nv, sets, a, blocks, n, acc, column, b == 0);
+    }
+}
+
 #define SKINNY_TYPE(T, R, NVEC, SETS)                                                            \
     static void skinny_##T##_##R(const float *a, const uint8_t *blocks, int n_block, float *acc) \
     {                                                                                            \
-        for (int column = 0; column < ST_CPU_PANEL; column += (NVEC)*VL)                         \
-            skinny_columns(ST_CPU_W_##T, R, NVEC, SETS, a, blocks, n_block, acc, column);        \
+        skinny(ST_CPU_W_##T, R, NVEC, SETS, a, blocks, n_block, acc);                            \
     }
 #define SKINNY(R, NVEC, SETS)        \
     SKINNY_TYPE(F32, R, NVEC, SETS)  \

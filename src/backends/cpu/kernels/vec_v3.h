@@ -12,8 +12,8 @@
 typedef __m256 vf;
 typedef __m256i vi;
 #define ST_PRODUCT_ROWS 6
-enum { VL = 8, ST_MR = 6, ST_NV = 2, ST_SKINNY_ROWS = 4 };
-#define ST_SKINNY(X) X(1, 4, 2) X(2, 2, 2) X(3, 2, 1) X(4, 2, 1)
+enum { VL = 8, ST_MR = 6, ST_NV = 2, ST_SKINNY_ROWS = 5 };
+#define ST_SKINNY(X) X(1, 4, 2) X(2, 4, 1) X(3, 2, 1) X(4, 2, 1) X(5, 2, 1)
 
 INL __m256i v_first(int n)
 {

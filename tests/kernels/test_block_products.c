@@ -39,8 +39,9 @@ typedef struct product_case {
     int64_t m, n, blocks; /* k is so many blocks of the type */
 } product_case;
 
-static const product_case cases[] = {{1, 1, 1},  {1, 33, 3},  {2, 32, 2}, {3, 70, 1}, {4, 31, 17}, {5, 40, 3},
-                                     {6, 64, 2}, {7, 33, 49}, {8, 32, 1}, {13, 5, 4}, {130, 34, 3}};
+static const product_case cases[] = {{1, 1, 1},  {1, 33, 3},  {2, 32, 2},  {3, 70, 1}, {4, 31, 17},
+                                     {5, 40, 3}, {6, 64, 2},  {7, 33, 49}, {8, 32, 1}, {9, 40, 2},
+                                     {13, 5, 4}, {16, 33, 1}, {130, 34, 3}};
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 static size_t row_bytes(const type_case *t, int64_t k)

@@ -19,7 +19,7 @@ import compile as cross  # noqa: E402
 FOLDER = "CMakeFiles/sotto_objects.dir/src/backends/cpu/kernels/x86"
 ARM = os.path.join("src", "backends", "cpu", "kernels", "arm")
 ARM_FILES = re.compile(r"^(?:dot|narrow)_\w+\.c$")
-OBJECTS = re.compile(r"^(product_v[34]|dot_(?:v3|v4|avxvnni|avx512vnni)|narrow_\w+|attention_\w+|window_\w+)\.c\.o$")
+OBJECTS = re.compile(r"^(product_v[34]|dot_(?:v3|v4|avxvnni|avx512vnni|amx)|narrow_\w+|attention_\w+|window_\w+)\.c\.o$")
 # Object, function, most moves in an innermost loop of it with any compiler: what gcc 12 and clang 14 make, and a little more.
 BOUNDS = [
     ("product_v3", r"product_i8_4", 2),

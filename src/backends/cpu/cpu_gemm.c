@@ -64,9 +64,12 @@ int st_cpu_gemm_tile(const st_cpu_kernels *k, const st_cpu_right *right, int64_t
     return route_of(k, right, n_total).tile;
 }
 
-static int padded_rows(const route *t, int rows)
+static int padded_rows(const route *t, const st_cpu_right *right, int rows)
 {
-    return (rows * t->digits + t->unit - 1) / t->unit * t->unit;
+    int padded = rows * t->digits;
+    while (t->dot != NULL && !t->few && t->dot->product[right->type][padded] == NULL)
+        padded++;
+    return (padded + t->unit - 1) / t->unit * t->unit;
 }
 
 /* Panels that are multiplied together in f32: packed rows longer than LONG_ROW do not stay in the cache, but a part of each does,
@@ -153,7 +156,7 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
     const route t = route_of(k, right, n_total);
     const areas a = areas_of(scratch, right->k);
     for (int first = 0; first < n_rows; first += t.tile) {
-        const int rows = n_rows - first < t.tile ? n_rows - first : t.tile, padded = padded_rows(&t, rows);
+        const int rows = n_rows - first < t.tile ? n_rows - first : t.tile, padded = padded_rows(&t, right, rows);
         uint8_t *tile = a.packed + t.chunk * (size_t)(t.chunks * t.digits) * (size_t)first;
         for (int r = 0; r < padded; r++) {
             uint8_t *dst = tile + (size_t)r * t.chunk;
@@ -248,12 +251,12 @@ static void panel_many(const st_cpu_kernels *k, const st_cpu_right *right, const
     }
 }
 
-/* Of a tile [2][2 * rows][16]: the sums of the second bytes to those of the first. */
-static void add_second(float *acc, int rows)
+/* Of a tile [2][tile_rows][16]: the sums of the second bytes to those of the first, `rows` rows before. */
+static void add_second(float *acc, int tile_rows, int rows)
 {
     for (int half = 0; half < 2; half++)
         for (int i = 0; i < rows * 16; i++)
-            acc[half * rows * TILE + i] += acc[half * rows * TILE + rows * 16 + i];
+            acc[half * tile_rows * 16 + i] += acc[half * tile_rows * 16 + rows * 16 + i];
 }
 
 /* Where a panel lies in the product. */
@@ -284,7 +287,7 @@ static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const 
         ahead.each = shares > 0 ? (lines + shares - 1) / shares : 0;
         d->expand[right->type](now, blocks, expanded);
         for (int r = 0; r < n_rows; r += t->tile) {
-            const int rows = n_rows - r < t->tile ? n_rows - r : t->tile, packed = rows * t->digits;
+            const int rows = n_rows - r < t->tile ? n_rows - r : t->tile, packed = padded_rows(t, right, rows);
             const uint8_t *tile =
                 s->packed + sizeof(st_cpu_left8) * (size_t)(n_block * parts * r * t->digits + b * parts * packed);
             float *acc = s->acc + (size_t)(r * t->digits) * TILE;
@@ -297,7 +300,7 @@ static void panel_dot(const st_cpu_kernels *k, const st_cpu_right *right, const 
             if (!last)
                 continue;
             if (t->digits > 1)
-                add_second(acc, rows);
+                add_second(acc, packed, rows);
             k->finish(at->e, acc, packed, rows, at->row + r, at->col, at->cols);
         }
     }
@@ -328,6 +331,9 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
         t.narrow->block(&block);
         return;
     }
+    const bool begins = t.dot != NULL && !t.few && t.dot->begin != NULL;
+    if (begins)
+        t.dot->begin(right->type);
     const int64_t group = group_of(right->k);
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;
@@ -343,7 +349,7 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
             panel_many(k, right, w, (int)(left < group ? left : group), left > group, n_rows, &s,
                        e->out + row * e->out_stride + col, e->out_stride);
         for (int r = 0; r < n_rows; r += t.tile) {
-            const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, rows);
+            const int rows = n_rows - r < t.tile ? n_rows - r : t.tile, padded = padded_rows(&t, right, rows);
             const uint8_t *a = s.packed + row_bytes * (size_t)r;
             float *acc = t.narrow != NULL ? s.acc : sums + (size_t)(r * t.digits) * TILE;
             if (right->type == ST_CPU_W_I8) {
@@ -359,8 +365,10 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
             else if (t.few)
                 k->skinny[right->type][rows]((const float *)(const void *)a, w, (int)(t.chunks / 2), acc);
             if (t.dot != NULL && t.digits > 1)
-                add_second(acc, rows);
+                add_second(acc, padded, rows);
             k->finish(e, acc, padded, rows, row + r, col, cols);
         }
     }
+    if (begins && k->enter != NULL)
+        k->enter();
 }

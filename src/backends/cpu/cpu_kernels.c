@@ -38,7 +38,8 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
     [ST_CPU_LEVEL_AVX512VNNI] = {"avx512vnni", ST_CPU_V4_VNNI, NULL, NULL, st_cpu_fill_narrow_avx512vnni,
                                  st_cpu_fill_dot_avx512vnni, true, SOTTO_I8},
     [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, NULL, true, SOTTO_I8},
-    [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, NULL, true, SOTTO_I8},
+    [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, st_cpu_fill_dot_amx,
+                          true, SOTTO_I8},
 #else
     [ST_CPU_LEVEL_V2] = {.name = "v2"},
     [ST_CPU_LEVEL_V3] = {.name = "v3"},

@@ -170,7 +170,7 @@ typedef struct st_cpu_left8 {
 } st_cpu_left8;
 
 enum {
-    ST_CPU_MAX_DOT_MR = 8,
+    ST_CPU_MAX_DOT_MR = 16,
     ST_CPU_MAX_DOT_FEW = 4,
     ST_CPU_DOT_DIRECT = 4 /* up to so many rows weights are read as they are packed */
 };
@@ -189,6 +189,8 @@ typedef struct st_cpu_dot_ahead {
  * Weights are read as they are packed, or expanded, scales to f32 and quants to bytes, which lie as the level likes it. */
 typedef struct st_cpu_dot {
     int mr, few; /* rows of a tile with expanded and with packed weights */
+    /* On each thread before products of expanded weights, and `enter` of the table afterwards; NULL: nothing to do. */
+    void (*begin)(st_cpu_wtype t);
     void (*pack_row)(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows);
     /* As that of narrow products, for tiles of k / 32 parts. */
     void (*arrange)(void *tile, int64_t parts, int rows);
@@ -196,7 +198,8 @@ typedef struct st_cpu_dot {
     void (*direct[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_FEW + 1])(const uint8_t *a, const uint8_t *blocks, int n_block,
                                                            float *acc);
     void (*expand[ST_CPU_W_COUNT])(const uint8_t *blocks, int n_block, uint8_t *out);
-    /* acc [2][rows][16] = (first ? 0 : acc) + A B over n_part times 32 k. Indexed by rows, 1 .. mr. */
+    /* acc [2][rows][16] = (first ? 0 : acc) + A B over n_part times 32 k. Indexed by rows, 1 .. mr; NULL: tiles of so many rows
+     * are padded to the next that has one. */
     void (*product[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_MR + 1])(const uint8_t *a, const uint8_t *b, int n_part, float *acc,
                                                            bool first, const st_cpu_dot_ahead *ahead);
 } st_cpu_dot;
@@ -363,6 +366,7 @@ void st_cpu_fill_dot_v3(st_cpu_kernels *k);
 void st_cpu_fill_dot_avxvnni(st_cpu_kernels *k);
 void st_cpu_fill_dot_v4(st_cpu_kernels *k);
 void st_cpu_fill_dot_avx512vnni(st_cpu_kernels *k);
+void st_cpu_fill_dot_amx(st_cpu_kernels *k);
 void st_cpu_fill_dot_neon(st_cpu_kernels *k);
 void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
 void st_cpu_fill_narrow_v3(st_cpu_kernels *k);

@@ -20,30 +20,10 @@
 
 #define ST_DOT_FEW 2 /* rows of a direct tile */
 
-INL vi left_quad(const uint8_t *record, int i)
-{
-    int32_t x;
-    memcpy(&x, record + 4 * i, sizeof x);
-    return vi_set1(x);
-}
-
-INL vf left_float(const uint8_t *record, int at)
-{
-    float x;
-    memcpy(&x, record + at, sizeof x);
-    return v_set1(x);
-}
-
 /* Offset of column c (a multiple of VL) and row r in a tile [2][rows][16]. */
 INL int dot_tile_at(int rows, int r, int c)
 {
     return (c / 16 * rows + r) * 16 + c % 16;
-}
-
-/* What a group's integers start with; g is that of the fix, 2 for all 32 k. */
-INL vi dot_start(bool min, const uint8_t *record, int g)
-{
-    return min ? vi_set1(ST_DOT_START) : left_quad(record + RECORD_FIX, g);
 }
 
 /* An integer n added to ST_DOT_START is the float ROUNDER + n, and one multiply-add makes scale * n of it: ROUNDER * scale is
@@ -163,13 +143,6 @@ INL fold fold_of(st_cpu_wtype t, const uint8_t *part, int g, int c)
     const vi zero = vi_sub(vi_set1(ST_DOT_FOLD_ZERO), vi_shl(scale, 2)); /* a byte */
     const vi two = vi_or(zero, vi_shl(zero, 8));
     return (fold){vi_or(vi_and(scale, vi_set1(0xffff)), vi_shl(scale, 16)), vi_or(two, vi_shl(two, 16))};
-}
-
-/* What is expanded of 32 k of a panel: [groups][32 columns] scales, where ST_DOT_START is not 0 as many shifts, [mins][32 columns]
- * minima, then the bytes [8][32 columns][4], where they are in planes first the low halves and then the high ones. */
-INL int head_of(int groups, int mins)
-{
-    return 128 * (groups * (ST_DOT_START != 0 ? 2 : 1) + mins);
 }
 
 INL void spread(st_cpu_wtype t, const uint8_t *blocks, int n_block, uint8_t *out)

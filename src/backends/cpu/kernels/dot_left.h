@@ -1,26 +1,10 @@
 /* dot_left.h: rows of the left side of block products (st_cpu_left8). Included after a vec_*.h and
  *   ST_DOT_WIDE_ZERO   what is left in wide bytes of weights: 128, or 0 when products take it off
- *   ST_DOT_START       what the integers of products start with, if not 0
- *   ST_DOT_FOLD        1, where expanded q3_k has ST_DOT_FOLD_ZERO in its bytes */
+ *   ST_DOT_START, ST_DOT_FOLD   of dot_record.h */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_LEFT_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_LEFT_H
 
-#include "quads.h"
-
-#if !defined(ST_DOT_START)
-#define ST_DOT_START 0
-#endif
-#if !defined(ST_DOT_FOLD)
-#define ST_DOT_FOLD 0
-#endif
-
-enum { ST_DOT_FOLD_ZERO = 124 };
-enum { RECORD = sizeof(st_cpu_left8), RECORD_SCALE = 32, RECORD_FIX = 36 };
-_Static_assert(offsetof(st_cpu_left8, scale) == RECORD_SCALE && offsetof(st_cpu_left8, fix) == RECORD_FIX, "a record");
-
-/* Numbers of this size and above are integers: adding it rounds to nearest, ties to even. */
-#define ROUNDER 12582912.0f /* 1.5 * 2^23 */
-enum { ROUNDER_BITS = 0x4b400000 };
+#include "dot_record.h"
 
 /* What a row becomes for a type. */
 typedef struct left_type {

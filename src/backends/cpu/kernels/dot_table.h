@@ -2,9 +2,10 @@
  *   direct(type, rows, a, blocks, n_block, acc), spread(type, blocks, n_block, out), pack_row(),
  *   dot_product(groups, mins, bits, rows, a, b, n_part, acc, first, ahead): groups with scales and with minima
  *   ST_DOT_ROWS, ST_DOT_FEW   rows of a tile of expanded and of packed weights
- *   ST_DOT_WIDE               the kind of wide weights: plain where dot_product knows no difference
- *   ST_DOT_FOLD               1: expanded q2_k and q3_k have one scale in 32 k (dot_left.h)
+ *   ST_DOT_WIDE, ST_DOT_FOLD  for dot_kinds.h
  *   ST_DOT_ARRANGE            st_cpu_dot.arrange, if any */
+#include "dot_kinds.h"
+
 #if !defined(ST_DOT_ARRANGE)
 #define ST_DOT_ARRANGE NULL
 #endif
@@ -16,20 +17,6 @@
 #define EACH_ROW_6(X, A) EACH_ROW_4(X, A) X(A, 5) X(A, 6)
 #define EACH_ROW(X, A) ST_CAT(EACH_ROW, ST_DOT_ROWS)(X, A)
 #define EACH_FEW(X, A) ST_CAT(EACH_ROW, ST_DOT_FEW)(X, A)
-
-/* type, the kind of its expanded blocks */
-#define EACH_TYPE(X)       \
-    X(Q8_0, ST_DOT_WIDE)   \
-    X(Q4_0, plain)         \
-    X(Q4_1, min)           \
-    X(Q5_0, plain)         \
-    X(Q5_1, min)           \
-    X(IQ4_NL, ST_DOT_WIDE) \
-    X(Q2_K, min2)          \
-    X(Q3_K, ST_DOT_PLAIN2) \
-    X(Q4_K, min)           \
-    X(Q5_K, min)           \
-    X(Q6_K, plain2)
 
 #define DIRECT(T, R)                                                                               \
     static void direct_##T##_##R(const uint8_t *a, const uint8_t *blocks, int n_block, float *acc) \
@@ -50,24 +37,10 @@ EACH_TYPE(TYPE)
     {                                                                                                        \
         dot_product(KIND##_groups, KIND##_mins, KIND##_bits, R, a, b, n_part, acc, first, ahead);            \
     }
-/* bits: of the widest type of the kind */
 #define KIND(NAME, GROUPS, MINS, BITS)                                             \
     enum { NAME##_groups = (GROUPS), NAME##_mins = (MINS), NAME##_bits = (BITS) }; \
     EACH_ROW(PRODUCT, NAME)
-KIND(plain, 1, 0, 5)
-#if !defined(ST_DOT_WIDE)
-#define ST_DOT_WIDE wide
-KIND(wide, 1, 0, 8)
-#endif
-KIND(min, 1, 1, 5)
-KIND(plain2, 2, 0, 6)
-#if ST_DOT_FOLD
-#define ST_DOT_PLAIN2 plain
-KIND(min2, 1, 2, 6)
-#else
-#define ST_DOT_PLAIN2 plain2
-KIND(min2, 2, 2, 2)
-#endif
+EACH_KIND(KIND)
 
 void LEVEL(st_cpu_fill_dot)(st_cpu_kernels *k)
 {

@@ -42,6 +42,7 @@ BOUNDS = [
     ("dot_(?:neon|dotprod)", r"\w+", 12),
     ("narrow_(?:dotprod|i8mm|bf16mm)", r"pack_row\w*", 4),
     ("narrow_avxvnni", r"block_i8", 2),
+    ("narrow_v4", r"words_1", 4),  # clang, over four k at once
     ("narrow_v4", r"block_words", 2),  # what a tile is told, once for each
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),

@@ -8,14 +8,22 @@
 
 #include "backends/cpu/cpu_kernels.h"
 
-enum { COLUMNS = sizeof(mm) / 4, STEP_BYTES = 4 * ST_CPU_PANEL, CHUNK_STEPS = 16 };
+enum {
+    COLUMNS = sizeof(mm) / 4,
+    STEP_BYTES = 4 * ST_CPU_PANEL,
+    CHUNK_STEPS = 16,
+    FEW_PART = 2 /* chunks of few rows that all columns meet, and how far ahead they are fetched */
+};
 
-/* Adds what a chunk of the left side, 64 bytes of each row, gives. */
-INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_ROWS][2])
+/* Adds what a chunk of the left side, 64 bytes of each row, gives. `ahead`: weights are fetched into the second cache, those of
+ * these columns, FEW_PART chunks before they are met. */
+INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_ROWS][2], bool ahead)
 {
     for (int two = 0; two < CHUNK_STEPS / 2; two++, a += 8, b += 2 * STEP_BYTES) {
         UNROLL for (int s = 0; s < 2; s++)
         {
+            for (int line = 0; line < 2 * (int)sizeof(mm) && ahead; line += 64)
+                __builtin_prefetch(b + (FEW_PART * CHUNK_STEPS + s) * STEP_BYTES + line, 0, 2);
             mm w[2];
             UNROLL for (int v = 0; v < 2; v++) memcpy(&w[v], b + s * STEP_BYTES + v * (int)sizeof(mm), sizeof(mm));
             UNROLL for (int r = 0; r < rows; r++)
@@ -29,29 +37,45 @@ INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_
     }
 }
 
-/* 2 * COLUMNS columns, from `column` on, of acc [2][rows][16] = A B */
-INL void narrow_columns(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc, int column)
+INL uint8_t *narrow_sums(uint8_t *acc, int rows, int r, int column)
 {
-    mm c[ST_NARROW_ROWS][2];
-    UNROLL for (int r = 0; r < rows; r++) c[r][0] = c[r][1] = (mm){0};
-    b += 4 * column;
-    for (int i = 0; i < chunks; i++, a += 64 * rows, b += CHUNK_STEPS * STEP_BYTES)
-        add_chunk(rows, a, b, c);
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
-    {
-        const int at = column + v * COLUMNS;
-        memcpy(acc + 64 * (at / 16 * rows + r) + 4 * (at % 16), &c[r][v], sizeof(mm));
+    return acc + 64 * (column / 16 * rows + r) + 4 * (column % 16);
+}
+
+/* acc [2][rows][16] = A B, in parts where the columns take several passes: each fetches its share of the next */
+INL void narrow_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc)
+{
+    const int step = 2 * COLUMNS == ST_CPU_PANEL ? chunks : FEW_PART;
+    for (int from = 0; from < chunks || from == 0; from += step) {
+        const int n = chunks - from < step ? chunks - from : step;
+        for (int column = 0; column < ST_CPU_PANEL; column += 2 * COLUMNS) {
+            mm c[ST_NARROW_ROWS][2];
+            const uint8_t *x = a, *w = b + 4 * column;
+            UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
+            {
+                c[r][v] = (mm){0};
+                if (from > 0)
+                    memcpy(&c[r][v], narrow_sums(acc, rows, r, column + v * COLUMNS), sizeof(mm));
+            }
+            for (int i = 0; i < n; i++, x += 64 * rows, w += CHUNK_STEPS * STEP_BYTES)
+                add_chunk(rows, x, w, c, true);
+            UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
+                memcpy(narrow_sums(acc, rows, r, column + v * COLUMNS), &c[r][v], sizeof(mm));
+        }
+        if (n == chunks)
+            return;
+        a += 64 * rows * n;
+        b += CHUNK_STEPS * STEP_BYTES * n;
     }
 }
 
 #define EACH_ROW_6(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #define EACH_ROW_12(X) EACH_ROW_6(X) X(7) X(8) X(9) X(10) X(11) X(12)
 #define EACH_ROW(X) ST_CAT(EACH_ROW, ST_NARROW_ROWS)(X)
-#define ROWS(R)                                                                                        \
-    static void rows_##R(const void *a, const void *b, int chunks, void *acc)                          \
-    {                                                                                                  \
-        for (int column = 0; column < ST_CPU_PANEL; column += 2 * COLUMNS)                             \
-            narrow_columns(R, (const uint8_t *)a, (const uint8_t *)b, chunks, (uint8_t *)acc, column); \
+#define ROWS(R)                                                               \
+    static void rows_##R(const void *a, const void *b, int chunks, void *acc) \
+    {                                                                         \
+        narrow_few(R, a, b, chunks, acc);                                     \
     }
 EACH_ROW(ROWS)
 

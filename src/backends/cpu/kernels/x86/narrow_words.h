@@ -10,7 +10,8 @@
 enum {
     WORD_CHUNK = 2 * ST_CPU_I8_BLOCK, /* bytes of a packed row's chunk */
     BYTE_CHUNK = 64 * ST_CPU_PANEL,   /* of a panel's */
-    PART = 4                          /* chunks that are made words at once: 16 KiB */
+    PART = 4,                         /* chunks that are made words at once: 16 KiB */
+    FEW_PART = 2                      /* chunks of few rows that all columns meet, and how far ahead they are fetched */
 };
 
 /* Pairs of the four k of VL columns. */
@@ -23,12 +24,14 @@ INL vi second_and_fourth(vi bytes)
     return MM(srai_epi16)(bytes, 8);
 }
 
-/* c += 2 * VL columns of `chunks` chunks; b: weights from the column on, as words or as bytes */
+/* c += 2 * VL columns of `chunks` chunks; b: weights from the column on, as words or as bytes, which are fetched ahead */
 INL void words_columns(int rows, vi c[][2], const uint8_t *a, const uint8_t *b, int chunks, bool wide)
 {
     for (int i = 0; i < chunks; i++, a += WORD_CHUNK * (rows - 1)) {
         for (int four = 0; four < 16; four++, a += 8, b += (wide ? 8 : 4) * ST_CPU_PANEL) {
             vi bytes[2];
+            for (int line = 0; line < 8 * VL && !wide; line += 64)
+                __builtin_prefetch(b + FEW_PART * BYTE_CHUNK + line, 0, 2);
             UNROLL for (int v = 0; v < 2 && !wide; v++) bytes[v] = vi_load(b + 4 * v * VL);
             UNROLL for (int pair = 0; pair < 2; pair++)
             {
@@ -48,16 +51,29 @@ INL void words_columns(int rows, vi c[][2], const uint8_t *a, const uint8_t *b, 
     }
 }
 
-#define WORDS(R)                                                                    \
-    static void words_##R(const void *a, const void *b, int chunks, void *acc)      \
-    {                                                                               \
-        for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {             \
-            vi c[R][2];                                                             \
-            UNROLL for (int r = 0; r < R; r++) c[r][0] = c[r][1] = vi_set1(0);      \
-            words_columns(R, c, a, (const uint8_t *)b + 4 * column, chunks, false); \
-            UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < 2; v++)   \
-                memcpy(sums_at(acc, R, r, column + v * VL), &c[r][v], sizeof(vi));  \
-        }                                                                           \
+/* acc [2][rows][16] = A B, in parts where the columns take several passes: each fetches its share of the next */
+INL void words_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc)
+{
+    const int step = 2 * VL == ST_CPU_PANEL ? chunks : FEW_PART;
+    for (int from = 0; from < chunks || from == 0; from += step) {
+        const int n = chunks - from < step ? chunks - from : step;
+        for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {
+            vi c[ST_NARROW_ROWS][2];
+            UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) c[r][v] =
+                from == 0 ? vi_set1(0) : vi_load(sums_at(acc, rows, r, column + v * VL));
+            words_columns(rows, c, a + WORD_CHUNK * rows * from, b + BYTE_CHUNK * from + 4 * column, n, false);
+            UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
+                memcpy(sums_at(acc, rows, r, column + v * VL), &c[r][v], sizeof(vi));
+        }
+        if (n == chunks)
+            return;
+    }
+}
+
+#define WORDS(R)                                                               \
+    static void words_##R(const void *a, const void *b, int chunks, void *acc) \
+    {                                                                          \
+        words_few(R, a, b, chunks, acc);                                       \
     }
 #define EACH_WORDS_4(X) X(1) X(2) X(3) X(4)
 #define EACH_WORDS_8(X) EACH_WORDS_4(X) X(5) X(6) X(7) X(8)

@@ -86,6 +86,9 @@ typedef struct st_cpu_cells {
     const int32_t *index; /* cells to visit, or NULL: base, base + 1, ... */
     int64_t base, n_kv;
     int64_t n_cell; /* listed cells outside [0, n_cell) are clamped into it */
+    /* window_bf16 alone: behind the first n_common, the rows that see each of the cells to visit, as bits; NULL: all do. */
+    const uint8_t *seen;
+    int64_t n_common;
     float *scratch; /* st_cpu_cells_scratch() floats */
 } st_cpu_cells;
 
@@ -288,8 +291,8 @@ typedef struct st_cpu_kernels {
     void (*cells_bf16)(const st_cpu_cells *c);
     void (*cells_q8_0)(const st_cpu_cells *c);
     void (*cells_mixed)(const st_cpu_cells *c); /* keys of k_type, values of v_type */
-    /* cells_bf16 for neighbouring cells (index NULL) and d a multiple of 32 up to ST_CPU_WINDOW_MAX_D, with queries and
-     * probabilities rounded to bf16; NULL: the level has none. */
+    /* cells_bf16 for d a multiple of 32 up to ST_CPU_WINDOW_MAX_D and no part, with queries and probabilities rounded to
+     * bf16; NULL: the level has none. */
     void (*window_bf16)(const st_cpu_cells *c);
 
     /* magnitude * cos and sin of 2 pi turns, turns within +-1/2 */

@@ -162,7 +162,8 @@ void st_cpu_attention_pack_block(const st_cpu_run *r, const sotto_tensor *node, 
  *
  * Beams have lists of their own that begin alike, since they share a past: neighbouring rows meet the cells of that past
  * together, each its own cells after that, and the two parts are joined at once. Which rows do so depends on the lists
- * alone, so that a window's beams find the same numbers whichever other windows are there. */
+ * alone, so that a window's beams find the same numbers whichever other windows are there. Where the cells of one row cost
+ * as much as those of eight, all cells that some beam sees are met by all of them, and what a beam does not see is masked. */
 
 enum {
     CACHE_ROWS = 64,   /* of a unit at most: eight windows of five beams are one, so that none meets its cells twice */
@@ -173,7 +174,8 @@ enum {
     CACHE_PARTS = 16,    /* units wanted of a node of few rows */
     JOIN_ALONE = 16384,  /* numbers of all parts: so many are joined by one thread */
     PART_CELLS = 64,     /* of a part at least */
-    SHARED_CELLS = 32    /* so many are worth meeting together */
+    SHARED_CELLS = 32,   /* so many are worth meeting together */
+    JOINED_CELLS = 4096  /* of rows that meet all of them, at most */
 };
 
 static bool is_cells(sotto_dtype t)
@@ -223,6 +225,19 @@ static size_t pair_floats(const sotto_tensor *node, const cache_cut *c)
     return node->src[3] != NULL && c->share == 1 && c->n_row > 1 ? (size_t)(2 * ST_CPU_MAX_SKINNY * (c->d + 2)) : 0;
 }
 
+/* Whether the level's kernel for windows of bf16 can take the node's cells. */
+static bool takes_window(const st_cpu_kernels *k, const sotto_tensor *node, const cache_cut *c)
+{
+    return k->window_bf16 != NULL && node->src[1]->dtype == SOTTO_BF16 && node->src[2]->dtype == SOTTO_BF16 &&
+           c->d % 32 == 0 && c->d <= ST_CPU_WINDOW_MAX_D && c->parts == 1 && st_cpu_takes_bf16(node);
+}
+
+/* Where such rows meet all of their cells: the cells, and of each a byte. */
+static size_t joined_floats(const st_cpu_kernels *k, const sotto_tensor *node, const cache_cut *c)
+{
+    return pair_floats(node, c) > 0 && takes_window(k, node, c) ? JOINED_CELLS / 4 * 5 : 0;
+}
+
 /* Keys and values of a prompt may be rounded to bf16. */
 static bool prompt_bf16(const sotto_tensor *node)
 {
@@ -235,7 +250,7 @@ static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *no
     need->n_phase = c.parts > 1 ? 2 : 1;
     need->units[0] = c.heads_kv * c.blocks * c.parts;
     need->units[1] = c.n_row * c.heads_kv;
-    need->thread_floats = st_cpu_cells_scratch((int)c.d) + pair_floats(node, &c);
+    need->thread_floats = st_cpu_cells_scratch((int)c.d) + pair_floats(node, &c) + joined_floats(k, node, &c);
     if (c.n_row >= PROMPT_ROWS) {
         const size_t prompt = st_cpu_prompt_scratch(k, (int)c.d, (int)c.share, (int)c.rows, prompt_bf16(node));
         need->thread_floats = prompt > need->thread_floats ? prompt : need->thread_floats;
@@ -292,6 +307,7 @@ typedef struct cache_unit {
     void (*kernel)(const st_cpu_cells *);
     int64_t head; /* of keys */
     int64_t part;
+    int64_t joined_row, n_joined; /* the rows whose joined list the thread's scratch holds */
 } cache_unit;
 
 static const float *query(const cache_unit *u, int64_t row, int64_t h)
@@ -486,7 +502,64 @@ static void walk_shared(const cache_unit *u, int64_t row, int64_t n, int64_t com
     }
 }
 
-static void walk_rows(const cache_unit *u, int64_t row, int64_t end)
+/* All cells of rows [row, row + n): after the common ones place by place, with the rows that see them as bits. How many
+ * there are, or 0: too many. */
+static int64_t join_lists(const cache_unit *u, int64_t row, int64_t n, int64_t common, int32_t *cells, uint8_t *seen)
+{
+    cell_list l[ST_CPU_MAX_SKINNY];
+    int64_t end = 0, count = common;
+    for (int64_t i = 0; i < n; i++) {
+        l[i] = list_of(u->node, row + i);
+        end = l[i].seen.end > end ? l[i].seen.end : end;
+    }
+    if (common > JOINED_CELLS)
+        return 0;
+    memcpy(cells, l[0].index, sizeof *cells * (size_t)common);
+    for (int64_t place = common; place < end; place++) {
+        const int64_t first = count;
+        for (int64_t i = 0; i < n; i++) {
+            if (place >= l[i].seen.end)
+                continue;
+            int64_t at = first;
+            while (at < count && cells[at] != l[i].index[place])
+                at++;
+            if (at == count) {
+                if (count == JOINED_CELLS)
+                    return 0;
+                cells[count] = l[i].index[place];
+                seen[count++ - common] = 0;
+            }
+            seen[at - common] |= (uint8_t)(1u << i);
+        }
+    }
+    return count;
+}
+
+/* Rows [row, row + n), n <= 8, over the cells of all of them; false: not here. */
+static bool walk_joined(cache_unit *u, int64_t row, int64_t n, int64_t common)
+{
+    if (joined_floats(u->run->k, u->node, &u->cut) == 0)
+        return false;
+    int32_t *cells = (int32_t *)(void *)half_of(u, ST_CPU_MAX_SKINNY, 0);
+    uint8_t *seen = (uint8_t *)(cells + JOINED_CELLS);
+    if (u->joined_row != row) { /* all heads of a unit's rows have the same list */
+        u->joined_row = row;
+        u->n_joined = join_lists(u, row, n, common, cells, seen);
+    }
+    if (u->n_joined == 0)
+        return false;
+    st_cpu_cells c = cells_of(u, (cell_list){.index = cells}, 0, u->n_joined);
+    c.seen = seen;
+    c.n_common = common;
+    for (; c.n_row < n; c.n_row++) {
+        c.q[c.n_row] = query(u, row + c.n_row, 0);
+        c.out[c.n_row] = result(u, row + c.n_row, 0);
+    }
+    u->run->k->window_bf16(&c);
+    return true;
+}
+
+static void walk_rows(cache_unit *u, int64_t row, int64_t end)
 {
     st_cpu_range seen[CACHE_ROWS];
     while (row < end && in_group(u, row)) /* the unit where a group begins does all of it */
@@ -496,13 +569,15 @@ static void walk_rows(const cache_unit *u, int64_t row, int64_t end)
     while (row < end) {
         const int64_t group = group_rows(u, row), common = group > 1 ? shared_places(u, row, group) : 0;
         if (common >= SHARED_CELLS) {
-            walk_shared(u, row, group, common);
+            if (!walk_joined(u, row, group, common))
+                walk_shared(u, row, group, common);
             row += group;
             continue;
         }
         const int64_t prompt = u->cut.n_row >= PROMPT_ROWS ? prompt_rows(u, row, end, seen) : 0;
         if (prompt > 0) {
             walk_prompt(u, row, prompt, seen);
+            u->joined_row = -1; /* the scratch is no longer what it was */
             row += prompt;
             continue;
         }
@@ -538,10 +613,8 @@ static void join_parts(const cache_unit *u, float *out, const float *part, int64
 static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
 {
     const sotto_tensor *k = node->src[1], *v = node->src[2];
-    cache_unit u = {.run = r, .node = node, .cut = cut_of(node)};
-    const bool window = node->src[3] == NULL && r->k->window_bf16 != NULL && k->dtype == SOTTO_BF16 &&
-                        v->dtype == k->dtype && u.cut.d % 32 == 0 && u.cut.d <= ST_CPU_WINDOW_MAX_D &&
-                        st_cpu_takes_bf16(node) && u.cut.parts == 1;
+    cache_unit u = {.run = r, .node = node, .cut = cut_of(node), .joined_row = -1};
+    const bool window = node->src[3] == NULL && takes_window(r->k, node, &u.cut);
     u.kernel = window                   ? r->k->window_bf16
                : k->dtype != v->dtype   ? r->k->cells_mixed
                : k->dtype == SOTTO_F32  ? r->k->cells_f32

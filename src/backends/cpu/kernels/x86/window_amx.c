@@ -1,4 +1,4 @@
-/* window_amx.c: a few queries over neighbouring cells of a bf16 cache with AMX (contract of window_bf16 in cpu_kernels.h).
+/* window_amx.c: a few queries over cells of a bf16 cache with AMX (contract of window_bf16 in cpu_kernels.h).
  * Cells as they lie are the left side of the scores' product, 16 cells at a time, so scores come out with a lane for each
  * query. Scores are in units of log 2 / 128, as in cpu_attention_bf16.c; the reference of a row is a whole power of two not
  * below its largest score, so that probabilities are at most 1 and bringing earlier sums to a new one is exact.
@@ -29,7 +29,8 @@ typedef struct areas {
     float *scores;     /* of two steps, [2 halves][16 cells][16] */
     uint8_t *p;        /* [8 queries, 8 times nothing][32 cells] bf16 */
     uint8_t *values;   /* [16 pairs of cells][d][2] bf16 */
-    uint8_t *k, *v;    /* [32 cells][d] bf16: the last cells, with zeros behind them */
+    uint8_t *cells;    /* of two steps, [keys, values][32 cells][d] bf16: those that do not lie in a row */
+    uint8_t *seen;     /* of two steps, [32 cells]: the queries that see the cell, as bits */
 } areas;
 
 static areas areas_of(const st_cpu_cells *c)
@@ -42,8 +43,8 @@ static areas areas_of(const st_cpu_cells *c)
     s.scores = (float *)(void *)(s.queries + 2 * TILE);
     s.p = s.queries + 6 * TILE;
     s.values = s.p + TILE;
-    s.k = s.values + 64 * c->d;
-    s.v = s.k + 64 * c->d;
+    s.cells = s.values + 64 * c->d;
+    s.seen = s.cells + 256 * c->d;
     return s;
 }
 
@@ -76,6 +77,12 @@ INL void score_cells(const uint8_t *k, size_t stride, int d, float *scores)
     }
 }
 
+INL size_t cell_of(const st_cpu_cells *c, int64_t i)
+{
+    const int64_t cell = c->index != NULL ? c->index[i] : c->base + i;
+    return (size_t)(cell < 0 ? 0 : cell >= c->n_cell ? c->n_cell - 1 : cell);
+}
+
 /* The cells of a step: where they lie, and their neighbours' distance. */
 typedef struct place {
     const uint8_t *k, *v;
@@ -89,13 +96,13 @@ INL void fetch_cell(const uint8_t *cell, int d)
 }
 
 /* The values of 32 cells as pairs of neighbours, which are in the order that power_cells leaves. Of 32 columns, those come
- * first that are 0 .. 3 of 8. Meanwhile the cells at `next` are fetched. */
+ * first that are 0 .. 3 of 8. Meanwhile the cells at `next`, unless NULL, are fetched. */
 INL void pair_values(const place *at, const place *next, int d, uint8_t *out)
 {
     UNROLL for (int i = 0; i < 16; i++)
     {
         const uint8_t *a = at->v + (size_t)(i / 8 * 8 + i / 4 % 2 * 16 + i % 4 * 2) * at->v_stride;
-        for (int j = 2 * i; j < 2 * i + 2; j++) {
+        for (int j = 2 * i; next != NULL && j < 2 * i + 2; j++) {
             fetch_cell(next->v + (size_t)j * next->v_stride, d);
             fetch_cell(next->k + (size_t)j * next->k_stride, d);
         }
@@ -177,8 +184,8 @@ static void raise(const areas *s, __m512 most)
     _tile_loadd(3, s->tiles + 768, 64);
 }
 
-/* Probabilities and values of n <= 32 cells. */
-INL void weigh_cells(const areas *s, const float *scores, int n, const place *at, const place *next, int d)
+/* Probabilities and values of 32 cells; seen: NULL, all queries see them. */
+INL void weigh_cells(const areas *s, const float *scores, const uint8_t *seen, const place *at, const place *next, int d)
 {
     const __m512 nothing = _mm512_set1_ps(-3e38f);
     __m512 z[16], most = nothing;
@@ -186,8 +193,8 @@ INL void weigh_cells(const areas *s, const float *scores, int n, const place *at
     {
         z[j] = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(scores + 16 * j)),
                                   _mm256_loadu_ps(scores + TILE / 4 + 16 * j), 1);
-        if (n < STEP)
-            z[j] = _mm512_mask_mov_ps(nothing, (__mmask16)((j < n ? 0xff : 0) | (j + 16 < n ? 0xff00 : 0)), z[j]);
+        if (seen != NULL)
+            z[j] = _mm512_mask_mov_ps(nothing, (__mmask16)(seen[j] | seen[j + 16] << 8), z[j]);
         most = _mm512_max_ps(z[j], most);
     }
     most = _mm512_max_ps(most, _mm512_shuffle_f32x4(most, most, 0x4e));
@@ -213,19 +220,6 @@ INL void add_cells(const areas *s, int d)
     }
 }
 
-/* The cells of a step, n of them, with zeros behind them. */
-static place last_cells(const areas *s, place p, int n, int d)
-{
-    const size_t bytes = 2 * (size_t)d;
-    memset(s->k, 0, STEP * bytes);
-    memset(s->v, 0, STEP * bytes);
-    for (int i = 0; i < n; i++) {
-        memcpy(s->k + (size_t)i * bytes, p.k + (size_t)i * p.k_stride, bytes);
-        memcpy(s->v + (size_t)i * bytes, p.v + (size_t)i * p.v_stride, bytes);
-    }
-    return (place){s->k, s->v, bytes, bytes};
-}
-
 /* The place of step i, or of the last cells, which is no whole step. */
 INL place place_of(const st_cpu_cells *c, int64_t i)
 {
@@ -234,11 +228,37 @@ INL place place_of(const st_cpu_cells *c, int64_t i)
                    c->k_stride, c->v_stride};
 }
 
+/* The cells of step i side by side, with zeros behind the last. */
+INL place gather(const st_cpu_cells *c, const areas *s, int64_t i, int d)
+{
+    const size_t bytes = 2 * (size_t)d;
+    const place to = {s->cells + (size_t)(i % 2) * 64 * bytes, s->cells + (size_t)(i % 2 * 64 + 32) * bytes, bytes,
+                      bytes};
+    uint8_t *k = s->cells + (size_t)(i % 2) * 64 * bytes, *v = k + 32 * bytes, *seen = s->seen + i % 2 * STEP;
+    for (int64_t j = i * STEP; j < (i + 1) * STEP; j++, k += bytes, v += bytes, seen++) {
+        if (j + STEP < c->n_kv) {
+            const size_t cell = cell_of(c, j + STEP);
+            fetch_cell((const uint8_t *)c->k + cell * c->k_stride, d);
+            fetch_cell((const uint8_t *)c->v + cell * c->v_stride, d);
+        }
+        if (j < c->n_kv) {
+            const size_t cell = cell_of(c, j);
+            memcpy(k, c->k + cell * c->k_stride, bytes);
+            memcpy(v, c->v + cell * c->v_stride, bytes);
+            *seen = j < c->n_common || c->seen == NULL ? 0xff : c->seen[j - c->n_common];
+        } else {
+            memset(k, 0, bytes);
+            memset(v, 0, bytes);
+            *seen = 0;
+        }
+    }
+    return to;
+}
+
 /* The scores of a step are multiplied before those of the step before it are looked at. */
-INL void walk(const st_cpu_cells *c, const areas *s, int d)
+INL void walk_row(const st_cpu_cells *c, const areas *s, int d)
 {
     const int64_t whole = c->n_kv / STEP;
-    const int left = (int)(c->n_kv % STEP);
     if (whole > 0)
         score_cells(place_of(c, 0).k, c->k_stride, d, s->scores);
     for (int64_t i = 0; i < whole; i++) {
@@ -246,15 +266,34 @@ INL void walk(const st_cpu_cells *c, const areas *s, int d)
         const place next = {place_of(c, i + 2).k, after.v, c->k_stride, c->v_stride}; /* keys are met a step earlier */
         if (i + 1 < whole)
             score_cells(after.k, c->k_stride, d, s->scores + (i + 1) % 2 * TILE / 2);
-        weigh_cells(s, s->scores + i % 2 * TILE / 2, STEP, &at, &next, d);
+        weigh_cells(s, s->scores + i % 2 * TILE / 2, NULL, &at, &next, d);
         add_cells(s, d);
     }
-    if (left > 0) {
-        const place at = last_cells(s, place_of(c, whole), left, d);
-        score_cells(at.k, at.k_stride, d, s->scores);
-        weigh_cells(s, s->scores, left, &at, &at, d);
-        add_cells(s, d);
+}
+
+/* The same of steps that do not lie in a row, or are no whole ones. */
+INL void walk_list(const st_cpu_cells *c, const areas *s, int64_t first, int d)
+{
+    const int64_t end = (c->n_kv + STEP - 1) / STEP;
+    place at = {0}, after = {0};
+    for (int64_t i = first - 1; i < end; i++, at = after) {
+        if (i + 1 < end) {
+            after = gather(c, s, i + 1, d);
+            score_cells(after.k, after.k_stride, d, s->scores + (i + 1) % 2 * TILE / 2);
+        }
+        if (i >= first) {
+            weigh_cells(s, s->scores + i % 2 * TILE / 2, s->seen + i % 2 * STEP, &at, NULL, d);
+            add_cells(s, d);
+        }
     }
+}
+
+INL void walk(const st_cpu_cells *c, const areas *s, int d)
+{
+    const bool row = c->index == NULL && c->seen == NULL;
+    if (row)
+        walk_row(c, s, d);
+    walk_list(c, s, row ? c->n_kv / STEP : 0, d);
 }
 
 static void window_bf16(const st_cpu_cells *c)

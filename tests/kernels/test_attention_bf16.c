@@ -92,6 +92,28 @@ static void check_sequence(const st_cpu_kernels *k, int64_t n_q, int64_t n_k, in
     guard_free_all();
 }
 
+/* What row r of a window sees. */
+static void check_window_row(const st_cpu_kernels *k, const st_cpu_cells *c, int r, const float *kf, const float *vf,
+                             ptrdiff_t stride)
+{
+    const size_t bytes = sizeof(float) * (size_t)c->d;
+    float *ks = malloc((size_t)c->n_kv * bytes), *vs = malloc((size_t)c->n_kv * bytes);
+    head h = {ks, vs, c->d, 0, c->d, c->scale};
+    for (int64_t j = 0; j < c->n_kv; j++) {
+        if (c->seen != NULL && j >= c->n_common && (c->seen[j - c->n_common] >> r & 1) == 0)
+            continue;
+        const int64_t cell = c->index != NULL ? c->index[j] : c->base + j, at = cell < 0           ? 0
+                                                                                : cell < c->n_cell ? cell
+                                                                                                   : c->n_cell - 1;
+        memcpy(ks + h.n * c->d, kf + at * stride, bytes);
+        memcpy(vs + h.n++ * c->d, vf + at * stride, bytes);
+    }
+    check_row(k, c->index != NULL ? "list" : "window", &h, c->q[r], c->out[r]);
+    free(ks);
+    free(vs);
+}
+
+/* Neighbouring cells, then listed ones, then such that some rows do not see. */
 static void check_window(const st_cpu_kernels *k, int rows, int64_t n_kv, int d, float scale, float late)
 {
     const ptrdiff_t stride = d + 8; /* of cells; the last one ends at the guard */
@@ -120,10 +142,20 @@ static void check_window(const st_cpu_kernels *k, int rows, int64_t n_kv, int d,
         c.q[r] = guard_floats((size_t)d);
         c.out[r] = guard_floats((size_t)d);
     }
-    k->window_bf16(&c);
-    const head h = {kf + base * stride, vf + base * stride, stride, n_kv, d, scale};
-    for (int r = 0; r < rows; r++)
-        check_row(k, "window", &h, c.q[r], c.out[r]);
+    int32_t *index = guard_alloc(sizeof *index * (size_t)n_kv);
+    uint8_t *seen = guard_alloc((size_t)n_kv);
+    c.n_common = n_kv / 3;
+    for (int64_t j = 0; j < n_kv; j++) {
+        index[j] = (int32_t)(test_random_bits() % (uint64_t)(n_cell + 4)) - 2; /* those that are none are clamped */
+        seen[j] = j == c.n_common ? 0xff : (uint8_t)test_random_bits();
+    }
+    for (int form = 0; form < 3; form++) {
+        c.index = form > 0 ? index : NULL;
+        c.seen = form > 1 ? seen + c.n_common : NULL;
+        k->window_bf16(&c);
+        for (int r = 0; r < rows; r++)
+            check_window_row(k, &c, r, kf, vf, stride);
+    }
     guard_free_all();
 }
 

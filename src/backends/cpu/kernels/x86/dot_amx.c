@@ -37,16 +37,25 @@ static void begin(st_cpu_wtype t)
 /* Compilers do not know that tiles are loaded from memory. */
 #define ORDER() __asm__ volatile("" ::: "memory")
 
+/* Bytes from a tile's row to the next. They have to be in registers, and in a loop compilers would rather keep them there all the
+ * time: at the price of pointers, which then come from vector registers through the port that everything waits for. */
+INL long apart(int bytes)
+{
+    long n;
+    __asm__ volatile("movl %1, %k0" : "=r"(n) : "i"(bytes));
+    return n;
+}
+
 INL void multiply(int rows, const uint8_t *x, const uint8_t *w)
 {
     ORDER();
-    _tile_loadd(4, w, 128);
+    _tile_loadd(4, w, apart(128));
     if (rows == ROWS) {
-        _tile_loadd(2, x, RECORD);
+        _tile_loadd(2, x, apart(RECORD));
         _tile_zero(0);
         _tile_dpbsud(0, 2, 4);
     } else {
-        _tile_loadd(3, x, RECORD);
+        _tile_loadd(3, x, apart(RECORD));
         _tile_zero(1);
         _tile_dpbsud(1, 3, 4);
     }
@@ -55,9 +64,9 @@ INL void multiply(int rows, const uint8_t *x, const uint8_t *w)
 INL void store(int rows, int32_t *out)
 {
     if (rows == ROWS)
-        _tile_stored(0, out, 64);
+        _tile_stored(0, out, apart(64));
     else
-        _tile_stored(1, out, 64);
+        _tile_stored(1, out, apart(64));
     ORDER();
 }
 
@@ -76,22 +85,51 @@ INL void make_numbers(int groups, int mins, int g, int rows, const int32_t *c, c
     }
 }
 
-/* What is multiplied is two products ahead of the numbers, at last among the other columns, whose products begin before these end. */
+/* Where a product is: the part whose numbers are made, and that which is multiplied, two products ahead. */
+typedef struct cursor {
+    const uint8_t *record, *of;
+    const uint8_t *x, *w;
+    int32_t *now, *then;  /* integers of this product, and of the next */
+    const uint8_t *lines; /* to be fetched */
+} cursor;
+
+/* n parts. more: something is left to be multiplied. */
+INL void run_parts(int groups, int mins, int rows, bool more, int n, int each, cursor *c, vf *sum)
+{
+    const int a_step = RECORD * rows, b_step = head_of(groups, mins) + 1024;
+    for (int p = 0; p < n; p++, c->record += a_step, c->of += b_step, c->x += a_step, c->w += b_step) {
+        for (int i = 0; i < each; i++, c->lines += 64)
+            __builtin_prefetch(c->lines);
+        UNROLL for (int g = 0; g < groups; g++)
+        {
+            store(rows, c->then);
+            if (more)
+                multiply(rows, c->x + 16 * g, c->w + 512 * g);
+            make_numbers(groups, mins, g, rows, c->now, c->record, (const float *)(const void *)c->of, sum);
+            int32_t *const done = c->now;
+            c->now = c->then;
+            c->then = done;
+        }
+    }
+}
+
+/* The products of the other columns begin before those of the first ones end. */
 INL void dot_product(int groups, int mins, int rows, const uint8_t *a, const uint8_t *b, int n_part, float *acc,
                      bool first, const st_cpu_dot_ahead *ahead)
 {
     int32_t places[2][ROWS * COLUMNS] __attribute__((aligned(64)));
-    int32_t *now = places[0], *then = places[1];
     const int head = head_of(groups, mins), lead = 2 / groups; /* in parts */
     const ptrdiff_t a_step = (ptrdiff_t)RECORD * rows, b_step = head + 1024;
-    const uint8_t *const other = b + head + 4 * COLUMNS, *lines = ahead->lines;
+    const uint8_t *const other = b + head + 4 * COLUMNS;
+    const int last = n_part < lead ? n_part : lead;
+    cursor c = {.now = places[0], .then = places[1], .lines = ahead->lines};
     if (n_part == 0) {
         if (first)
             memset(acc, 0, sizeof(float) * 2 * COLUMNS * (size_t)rows);
         return;
     }
     multiply(rows, a, b + head);
-    store(rows, now);
+    store(rows, c.now);
     if (groups == 2)
         multiply(rows, a + 16, b + head + 512);
     else if (n_part > 1)
@@ -99,27 +137,22 @@ INL void dot_product(int groups, int mins, int rows, const uint8_t *a, const uin
     else
         multiply(rows, a, other);
     for (int v = 0; v < 2; v++, acc += COLUMNS * rows) {
-        const uint8_t *record = a, *of = b + 4 * COLUMNS * v, *x = a + lead * a_step, *w = of + head + lead * b_step;
         const int each = (ahead->each + 1 - v) / 2;
         for (int r = 0; r < ahead->rows; r++)
             __builtin_prefetch(ahead->out + r * ahead->out_stride + v * COLUMNS, 1);
         vf sum[ROWS];
         UNROLL for (int r = 0; r < rows; r++) sum[r] = first ? v_zero() : v_load(acc + r * COLUMNS);
-        for (int turn = 0, n = n_part - lead; turn < 2; turn++, n = n_part < lead ? n_part : lead, x = a, w = other) {
-            for (int p = 0; p < n; p++, record += a_step, of += b_step, x += a_step, w += b_step) {
-                for (int i = 0; i < each; i++, lines += 64)
-                    __builtin_prefetch(lines);
-                UNROLL for (int g = 0; g < groups; g++)
-                {
-                    store(rows, then);
-                    multiply(rows, x + 16 * g, w + 512 * g);
-                    make_numbers(groups, mins, g, rows, now, record, (const float *)(const void *)of, sum);
-                    int32_t *const done = now;
-                    now = then;
-                    then = done;
-                }
-            }
-        }
+        c.record = a;
+        c.of = b + 4 * COLUMNS * v;
+        c.x = a + lead * a_step;
+        c.w = c.of + head + lead * b_step;
+        run_parts(groups, mins, rows, true, n_part - lead, each, &c, sum);
+        c.x = a;
+        c.w = other;
+        if (v == 0)
+            run_parts(groups, mins, rows, true, last, each, &c, sum);
+        else
+            run_parts(groups, mins, rows, false, last, each, &c, sum);
         UNROLL for (int r = 0; r < rows; r++) v_store(acc + r * COLUMNS, sum[r]);
     }
     ORDER();

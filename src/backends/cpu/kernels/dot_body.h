@@ -18,7 +18,8 @@
 #include "backends/cpu/cpu_kernels.h"
 #include "dot_left.h"
 
-#define ST_DOT_FEW 2 /* rows of a direct tile */
+#define ST_DOT_FEW 2          /* rows of a direct tile */
+enum { DIRECT_AHEAD = 4096 }; /* bytes; parts of direct products are no longer */
 
 /* Offset of column c (a multiple of VL) and row r in a tile [2][rows][16]. */
 INL int dot_tile_at(int rows, int r, int c)
@@ -102,19 +103,39 @@ INL void direct_part(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *
     }
 }
 
+/* acc = (from == 0 ? 0 : acc) + A B for ST_DOT_NV vectors of columns and blocks [from, to). Each pass over the columns fetches its
+ * share of the lines that lie DIRECT_AHEAD further on, into the second cache. */
+INL void direct_columns(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *blocks, int from, int to, float *acc,
+                        int column)
+{
+    const int bytes = (int)st_cpu_block_bytes(t), parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK;
+    const int shares = ST_CPU_PANEL / (ST_DOT_NV * VL) * parts, lines = (bytes / 64 + shares - 1) / shares;
+    vf sum[ST_DOT_FEW][ST_DOT_NV];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[r][v] =
+        from == 0 ? v_zero() : v_load(acc + dot_tile_at(rows, r, column + v * VL));
+    const uint8_t *x = a + (ptrdiff_t)from * parts * RECORD * rows, *block = blocks + (ptrdiff_t)from * bytes;
+    for (int b = from; b < to; b++, block += bytes) {
+        const uint8_t *ahead = block + DIRECT_AHEAD + column / (ST_DOT_NV * VL) * parts * lines * 64;
+        for (int p = 0; p < parts; p++, x += RECORD * rows, ahead += 64 * lines) {
+            UNROLL for (int l = 0; l < lines; l++) __builtin_prefetch(ahead + 64 * l, 0, 2);
+            direct_part(t, rows, x, block, part_of(t, block, p), column, sum);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
+        v_store(acc + dot_tile_at(rows, r, column + v * VL), sum[r][v]);
+}
+
+/* Where columns take several passes they do so part by part: memory is not idle during all but the first. */
 INL void direct(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_t *blocks, int n_block, float *acc)
 {
-    const int parts = (int)st_cpu_block_k(t) / ST_CPU_BLOCK;
-    for (int column = 0; column < ST_CPU_PANEL; column += ST_DOT_NV * VL) {
-        vf sum[ST_DOT_FEW][ST_DOT_NV];
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[r][v] = v_zero();
-        const uint8_t *x = a, *block = blocks;
-        for (int b = 0; b < n_block; b++, block += st_cpu_block_bytes(t))
-            for (int p = 0; p < parts; p++, x += RECORD * rows)
-                direct_part(t, rows, x, block, part_of(t, block, p), column, sum);
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
-            v_store(acc + dot_tile_at(rows, r, column + v * VL), sum[r][v]);
-    }
+    const int most = DIRECT_AHEAD / (int)st_cpu_block_bytes(t);
+    const int step = ST_DOT_NV * VL == ST_CPU_PANEL ? n_block : most > 0 ? most : 1;
+    int from = 0;
+    do {
+        for (int column = 0; column < ST_CPU_PANEL; column += ST_DOT_NV * VL)
+            direct_columns(t, rows, a, blocks, from, n_block - from < step ? n_block : from + step, acc, column);
+        from += step;
+    } while (from < n_block);
 }
 
 /* ---- many rows: the bytes are made once for all of them ---- */

@@ -23,6 +23,15 @@ typedef struct route {
     int digits; /* packed rows of a row */
 } route;
 
+/* Rows of a tile of expanded weights. */
+static int rows_of(const st_cpu_dot *d, st_cpu_wtype t)
+{
+    int rows = d->mr;
+    while (d->product[t][rows] == NULL)
+        rows--;
+    return rows;
+}
+
 static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
 {
     const bool round = right->type == ST_CPU_W_BF16 && right->bf16;
@@ -42,7 +51,7 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
         const int parts = fine_dot ? 2 : 1;
         const bool direct = n_total * parts <= ST_CPU_DOT_DIRECT;
         return (route){.dot = &k->dot,
-                       .tile = (direct ? k->dot.few : k->dot.mr) / parts,
+                       .tile = (direct ? k->dot.few : rows_of(&k->dot, right->type)) / parts,
                        .unit = 1,
                        .chunks = right->k / ST_CPU_BLOCK,
                        .chunk = sizeof(st_cpu_left8),
@@ -333,7 +342,7 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
     }
     const bool begins = t.dot != NULL && !t.few && t.dot->begin != NULL;
     if (begins)
-        t.dot->begin(right->type);
+        t.dot->begin();
     const int64_t group = group_of(right->k);
     for (int64_t p = panel; p < panel + n_panels; p++) {
         const uint8_t *w = right->packed + panel_bytes * (size_t)p;

@@ -193,7 +193,7 @@ typedef struct st_cpu_dot_ahead {
 typedef struct st_cpu_dot {
     int mr, few; /* rows of a tile with expanded and with packed weights */
     /* On each thread before products of expanded weights, and `enter` of the table afterwards; NULL: nothing to do. */
-    void (*begin)(st_cpu_wtype t);
+    void (*begin)(void);
     void (*pack_row)(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows);
     /* As that of narrow products, for tiles of k / 32 parts. */
     void (*arrange)(void *tile, int64_t parts, int rows);
@@ -202,7 +202,7 @@ typedef struct st_cpu_dot {
                                                            float *acc);
     void (*expand[ST_CPU_W_COUNT])(const uint8_t *blocks, int n_block, uint8_t *out);
     /* acc [2][rows][16] = (first ? 0 : acc) + A B over n_part times 32 k. Indexed by rows, 1 .. mr; NULL: tiles of so many rows
-     * are padded to the next that has one. */
+     * are padded to the next that has one, and above the last there are no tiles. */
     void (*product[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_MR + 1])(const uint8_t *a, const uint8_t *b, int n_part, float *acc,
                                                            bool first, const st_cpu_dot_ahead *ahead);
 } st_cpu_dot;

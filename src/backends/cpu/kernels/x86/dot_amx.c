@@ -1,5 +1,5 @@
 /* dot_amx.c: products of expanded blocks with AMX (contracts in cpu_kernels.h), for more rows than a tile of AVX-512 VNNI has, of the
- * same packed rows and the same expanded bytes. A product of tiles is 16 columns by as many k as have one scale. While one is
+ * same packed rows and the same expanded bytes. A product of tiles is 16 columns by the 32 k that have one scale. While one is
  * multiplied, the one before it is stored, and numbers are made of the one before that. Beside AMX only one of the two vector
  * multipliers works, and the processor has to look far ahead to find work for all: instructions count, so what a row has is read
  * by those that use it. */
@@ -25,13 +25,13 @@ typedef struct tile_config {
     uint8_t rows[16];
 } tile_config;
 
-/* Tile 0 is the sums of 16 rows, 1 of 8, tiles 2 and 3 are these rows, 4 the columns: of 32 k or of 16. */
-static const tile_config of_32 = {.palette = 1, .row_bytes = {64, 64, 32, 32, 64}, .rows = {16, 8, 16, 8, 8}};
-static const tile_config of_16 = {.palette = 1, .row_bytes = {64, 64, 16, 16, 64}, .rows = {16, 8, 16, 8, 4}};
+/* Tiles 0 to 2 are the sums of 16, 12 and 8 rows, 3 to 5 these rows, 6 the columns. */
+static const tile_config tiles = {
+    .palette = 1, .row_bytes = {64, 64, 64, 32, 32, 32, 64}, .rows = {16, 12, 8, 16, 12, 8, 8}};
 
-static void begin(st_cpu_wtype t)
+static void begin(void)
 {
-    _tile_loadconfig(t == ST_CPU_W_Q6_K ? &of_16 : &of_32);
+    _tile_loadconfig(&tiles);
 }
 
 /* Compilers do not know that tiles are loaded from memory. */
@@ -48,38 +48,42 @@ INL long apart(int bytes)
 
 INL void multiply(int rows, const uint8_t *x, const uint8_t *w)
 {
+#define MULTIPLY(SUMS, ROWS_OF)             \
+    _tile_loadd(ROWS_OF, x, apart(RECORD)); \
+    _tile_zero(SUMS);                       \
+    _tile_dpbsud(SUMS, ROWS_OF, 6)
     ORDER();
-    _tile_loadd(4, w, apart(128));
-    if (rows == ROWS) {
-        _tile_loadd(2, x, apart(RECORD));
-        _tile_zero(0);
-        _tile_dpbsud(0, 2, 4);
+    _tile_loadd(6, w, apart(128));
+    if (rows == 16) {
+        MULTIPLY(0, 3);
+    } else if (rows == 12) {
+        MULTIPLY(1, 4);
     } else {
-        _tile_loadd(3, x, apart(RECORD));
-        _tile_zero(1);
-        _tile_dpbsud(1, 3, 4);
+        MULTIPLY(2, 5);
     }
+#undef MULTIPLY
 }
 
 INL void store(int rows, int32_t *out)
 {
-    if (rows == ROWS)
+    if (rows == 16)
         _tile_stored(0, out, apart(64));
-    else
+    else if (rows == 12)
         _tile_stored(1, out, apart(64));
+    else
+        _tile_stored(2, out, apart(64));
     ORDER();
 }
 
-/* Integers [rows][16] of group g as numbers, added to sum: `record` is that of the first row. */
-INL void make_numbers(int groups, int mins, int g, int rows, const int32_t *c, const uint8_t *record,
-                      const float *heads, vf *sum)
+/* Integers [rows][16] as numbers, added to sum: `record` is that of the first row. */
+INL void make_numbers(int mins, int rows, const int32_t *c, const uint8_t *record, const float *heads, vf *sum)
 {
-    const vf scale = v_load(heads + 32 * g), shift = v_load(heads + 32 * (groups + g));
+    const vf scale = v_load(heads), shift = v_load(heads + 32);
     vf offset[2];
-    UNROLL for (int m = 0; m < mins; m++) offset[m] = v_load(heads + 32 * (2 * groups + m));
+    UNROLL for (int m = 0; m < mins; m++) offset[m] = v_load(heads + 32 * (2 + m));
     UNROLL for (int r = 0; r < rows; r++, record += RECORD)
     {
-        const vi n = vi_add(vi_load(c + r * COLUMNS), dot_start(mins > 0, record, groups == 1 ? 2 : g));
+        const vi n = vi_add(vi_load(c + r * COLUMNS), dot_start(mins > 0, record, 2));
         sum[r] = v_fma(v_fma(vi_as_float(n), scale, shift), left_float(record, RECORD_SCALE), sum[r]);
         UNROLL for (int m = 0; m < mins; m++) sum[r] = v_fma(offset[m], left_float(record, RECORD_FIX + 4 * m), sum[r]);
     }
@@ -94,31 +98,28 @@ typedef struct cursor {
 } cursor;
 
 /* n parts. more: something is left to be multiplied. */
-INL void run_parts(int groups, int mins, int rows, bool more, int n, int each, cursor *c, vf *sum)
+INL void run_parts(int mins, int rows, bool more, int n, int each, cursor *c, vf *sum)
 {
-    const int a_step = RECORD * rows, b_step = head_of(groups, mins) + 1024;
+    const int a_step = RECORD * rows, b_step = head_of(1, mins) + 1024;
     for (int p = 0; p < n; p++, c->record += a_step, c->of += b_step, c->x += a_step, c->w += b_step) {
         for (int i = 0; i < each; i++, c->lines += 64)
             __builtin_prefetch(c->lines);
-        UNROLL for (int g = 0; g < groups; g++)
-        {
-            store(rows, c->then);
-            if (more)
-                multiply(rows, c->x + 16 * g, c->w + 512 * g);
-            make_numbers(groups, mins, g, rows, c->now, c->record, (const float *)(const void *)c->of, sum);
-            int32_t *const done = c->now;
-            c->now = c->then;
-            c->then = done;
-        }
+        store(rows, c->then);
+        if (more)
+            multiply(rows, c->x, c->w);
+        make_numbers(mins, rows, c->now, c->record, (const float *)(const void *)c->of, sum);
+        int32_t *const done = c->now;
+        c->now = c->then;
+        c->then = done;
     }
 }
 
 /* The products of the other columns begin before those of the first ones end. */
-INL void dot_product(int groups, int mins, int rows, const uint8_t *a, const uint8_t *b, int n_part, float *acc,
-                     bool first, const st_cpu_dot_ahead *ahead)
+INL void dot_product(int mins, int rows, const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first,
+                     const st_cpu_dot_ahead *ahead)
 {
     int32_t places[2][ROWS * COLUMNS] __attribute__((aligned(64)));
-    const int head = head_of(groups, mins), lead = 2 / groups; /* in parts */
+    const int head = head_of(1, mins), lead = 2;
     const ptrdiff_t a_step = (ptrdiff_t)RECORD * rows, b_step = head + 1024;
     const uint8_t *const other = b + head + 4 * COLUMNS;
     const int last = n_part < lead ? n_part : lead;
@@ -130,12 +131,7 @@ INL void dot_product(int groups, int mins, int rows, const uint8_t *a, const uin
     }
     multiply(rows, a, b + head);
     store(rows, c.now);
-    if (groups == 2)
-        multiply(rows, a + 16, b + head + 512);
-    else if (n_part > 1)
-        multiply(rows, a + a_step, b + b_step + head);
-    else
-        multiply(rows, a, other);
+    multiply(rows, n_part > 1 ? a + a_step : a, n_part > 1 ? b + b_step + head : other);
     for (int v = 0; v < 2; v++, acc += COLUMNS * rows) {
         const int each = (ahead->each + 1 - v) / 2;
         for (int r = 0; r < ahead->rows; r++)
@@ -146,13 +142,13 @@ INL void dot_product(int groups, int mins, int rows, const uint8_t *a, const uin
         c.of = b + 4 * COLUMNS * v;
         c.x = a + lead * a_step;
         c.w = c.of + head + lead * b_step;
-        run_parts(groups, mins, rows, true, n_part - lead, each, &c, sum);
+        run_parts(mins, rows, true, n_part - lead, each, &c, sum);
         c.x = a;
         c.w = other;
         if (v == 0)
-            run_parts(groups, mins, rows, true, last, each, &c, sum);
+            run_parts(mins, rows, true, last, each, &c, sum);
         else
-            run_parts(groups, mins, rows, false, last, each, &c, sum);
+            run_parts(mins, rows, false, last, each, &c, sum);
         UNROLL for (int r = 0; r < rows; r++) v_store(acc + r * COLUMNS, sum[r]);
     }
     ORDER();
@@ -162,13 +158,20 @@ INL void dot_product(int groups, int mins, int rows, const uint8_t *a, const uin
     static void product_##KIND##_##R(const uint8_t *a, const uint8_t *b, int n_part, float *acc, bool first, \
                                      const st_cpu_dot_ahead *ahead)                                          \
     {                                                                                                        \
-        dot_product(KIND##_groups, KIND##_mins, R, a, b, n_part, acc, first, ahead);                         \
+        dot_product(KIND##_mins, R, a, b, n_part, acc, first, ahead);                                        \
     }
-#define KIND(NAME, GROUPS, MINS, BITS)                       \
-    enum { NAME##_groups = (GROUPS), NAME##_mins = (MINS) }; \
-    PRODUCT(NAME, 8)                                         \
+#define KIND(NAME, MINS)           \
+    enum { NAME##_mins = (MINS) }; \
+    PRODUCT(NAME, 8)               \
+    PRODUCT(NAME, 12)              \
     PRODUCT(NAME, 16)
-EACH_KIND(KIND)
+KIND(plain, 0)
+KIND(min, 1)
+KIND(min2, 2)
+/* A scale for every 16 k, twice as many products: nothing is gained. */
+#define product_plain2_8 NULL
+#define product_plain2_12 NULL
+#define product_plain2_16 NULL
 
 void st_cpu_fill_dot_amx(st_cpu_kernels *k)
 {
@@ -176,7 +179,7 @@ void st_cpu_fill_dot_amx(st_cpu_kernels *k)
     d->mr = ROWS;
     d->begin = begin;
 #define SET_PRODUCT(T, KIND, R) d->product[ST_CPU_W_##T][R] = product_##KIND##_##R;
-#define SET_TYPE(T, KIND) SET_PRODUCT(T, KIND, 8) SET_PRODUCT(T, KIND, 16)
+#define SET_TYPE(T, KIND) SET_PRODUCT(T, KIND, 8) SET_PRODUCT(T, KIND, 12) SET_PRODUCT(T, KIND, 16)
     EACH_TYPE(SET_TYPE)
 #undef SET_TYPE
 #undef SET_PRODUCT

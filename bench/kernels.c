@@ -353,12 +353,14 @@ static sotto_status bench_attention(setup *s, sotto_backend *backend, const char
     return status;
 }
 
-/* Rows of a decoder over the keys and values of a window, which change from run to run, as from layer to layer. */
+/* Rows of a decoder over the keys and values of a window, which change from run to run, as from layer to layer. The cells of
+ * a head lie side by side, and products of bf16 cells may be those of bf16, as they are and may be in speech recognition. */
 static sotto_status bench_cells(setup *s, sotto_backend *backend, const char *size, int d, sotto_dtype dtype, int rows,
                                 sotto_error *err)
 {
     const int heads = d / HEAD, windows = (int)(s->cold / ((size_t)d * N_POS * 4)) + 1;
-    const int64_t dim_cells[] = {HEAD, heads, (int64_t)windows * N_POS}, dim_q[] = {HEAD, heads, rows}, dim_n[] = {rows};
+    static const int heads_first[] = {0, 2, 1, 3};
+    const int64_t dim_cells[] = {HEAD, (int64_t)windows * N_POS, heads}, dim_q[] = {HEAD, heads, rows}, dim_n[] = {rows};
     sotto_store *store = NULL;
     sotto_graph *g = NULL;
     sotto_arena *arena = NULL;
@@ -378,9 +380,10 @@ static sotto_status bench_cells(setup *s, sotto_backend *backend, const char *si
         q = sotto_graph_input(g, "q", SOTTO_F32, 3, dim_q);
         p.base = sotto_graph_input(g, "base", SOTTO_I32, 1, dim_n);
         n_kv = sotto_graph_input(g, "n_kv", SOTTO_I32, 1, dim_n);
-        sotto_graph_output(
-            g, sotto_cache_attention(g, q, sotto_graph_use(g, k), sotto_graph_use(g, v), NULL, p.base, n_kv, 0.125f, 0),
-            "out");
+        sotto_graph_set_compute(g, dtype == SOTTO_BF16 ? SOTTO_COMPUTE_BF16 : SOTTO_COMPUTE_F32);
+        sotto_tensor *keys = sotto_view_permute(g, sotto_graph_use(g, k), heads_first),
+                     *values = sotto_view_permute(g, sotto_graph_use(g, v), heads_first);
+        sotto_graph_output(g, sotto_cache_attention(g, q, keys, values, NULL, p.base, n_kv, 0.125f, 0), "out");
         status = finish_plan(backend, g, &arena, &p.plan, err);
     }
     if (status == SOTTO_OK)

@@ -3,6 +3,8 @@ function(sotto_warnings target)
     -Wpointer-arith -Wundef -Wvla -ffp-contract=off -fno-math-errno
     $<$<BOOL:${SOTTO_WERROR}>:-Werror>)
   if(SOTTO_SANITIZE)
+    # gcc takes its calls for reads of what is not set yet
+    target_compile_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_compile_options(${target} PRIVATE -fsanitize=${SOTTO_SANITIZE} -fno-omit-frame-pointer -g)
     target_link_options(${target} PUBLIC -fsanitize=${SOTTO_SANITIZE})
   endif()

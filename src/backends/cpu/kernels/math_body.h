@@ -196,5 +196,6 @@ INL vf v_log10(vf x)
     p = v_fma(p, f, v_set1(-2.4999993993e-1f));
     p = v_fma(p, f, v_set1(3.3333331174e-1f));
     const vf ln = v_add(f, v_fma(v_mul(p, z), f, v_mul(z, v_set1(-0.5f))));
-    return v_fma(vi_float(e), v_set1(0.301029996f), v_mul(ln, v_set1(0.434294482f)));
+    const vf low = v_fma(vi_float(e), v_set1(7.90341517e-7f), v_mul(ln, v_set1(0.434294482f)));
+    return v_fma(vi_float(e), v_set1(0.301029205f), low); /* log10 of 2, high part: e * it is exact */
 }

@@ -36,17 +36,23 @@ void guard_free_all(void)
     }
 }
 
-static uint64_t state;
+static uint64_t state, seed;
+
+static void say_seed(void)
+{
+    printf("seed %llu (SOTTO_TEST_SEED)\n", (unsigned long long)seed);
+    fflush(stdout);
+}
 
 uint64_t test_seed(void)
 {
-    static uint64_t seed;
     if (seed == 0) {
         const char *text = getenv("SOTTO_TEST_SEED");
         seed = text != NULL ? strtoull(text, NULL, 10) : (uint64_t)time(NULL);
         seed = seed != 0 ? seed : 1;
         state = seed;
-        printf("seed %llu (SOTTO_TEST_SEED)\n", (unsigned long long)seed);
+        say_seed();
+        atexit(say_seed);
     }
     return seed;
 }

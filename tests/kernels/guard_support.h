@@ -10,7 +10,7 @@
 void *guard_alloc(size_t bytes);
 void guard_free_all(void);
 
-/* The seed is in SOTTO_TEST_SEED or the time; printed once. */
+/* The seed is in SOTTO_TEST_SEED or the time; printed when it is chosen, in case of a crash, and at the end, below what failed. */
 uint64_t test_seed(void);
 /* Uniform in [-1, 1). */
 float test_random(void);

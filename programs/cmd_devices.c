@@ -64,19 +64,13 @@ static bool add_ops(cli_text *out, int device, bool json)
     return true;
 }
 
-static bool interrupted(void *user)
-{
-    (void)user;
-    return cli_interrupted();
-}
-
 /* Opening tries all that there is. False: the device does not work. */
 static bool try_device(cli_text *out, const sotto_device_info *d, bool json)
 {
     cli_log log = {0};
     sotto_error err = {0};
     sotto_backend *backend = NULL;
-    const sotto_backend_options o = {.device = d->id, .logger = cli_logger(&log), .abort = interrupted};
+    const sotto_backend_options o = {.device = d->id, .logger = cli_logger(&log)};
     if (d->kind != SOTTO_DEVICE_GPU && d->kind != SOTTO_DEVICE_SIMULATOR)
         return true;
     const bool works = sotto_backend_open(&o, &backend, &err) == SOTTO_OK;
@@ -96,6 +90,14 @@ static void add_flag(cli_text *t, const char *name, bool value)
     cli_text_printf(t, ", \"%s\": %s", name, value ? "true" : "false");
 }
 
+static void add_bytes(cli_text *t, const char *name, uint64_t bytes)
+{
+    if (bytes)
+        cli_text_printf(t, ", \"%s\": %llu", name, (unsigned long long)bytes);
+    else
+        cli_text_printf(t, ", \"%s\": null", name);
+}
+
 static void add_json(cli_text *t, const sotto_device_info *d, bool first)
 {
     cli_text_puts(t, first ? "\n  {\"id\": " : ",\n  {\"id\": ");
@@ -104,9 +106,10 @@ static void add_json(cli_text *t, const sotto_device_info *d, bool first)
     cli_text_json(t, d->name, strlen(d->name));
     cli_text_printf(t, ", \"kind\": \"%s\", \"features\": ", kind_name(d->kind));
     cli_text_json(t, d->features, strlen(d->features));
-    cli_text_printf(t, ", \"memory_total\": %llu, \"memory_free\": %llu, \"max_buffer\": %llu, \"api_version\": %u",
-                    (unsigned long long)d->memory_total, (unsigned long long)d->memory_free,
-                    (unsigned long long)d->max_buffer, (unsigned)d->api_version);
+    add_bytes(t, "memory_total", d->memory_total);
+    add_bytes(t, "memory_free", d->memory_free);
+    add_bytes(t, "max_buffer", d->max_buffer);
+    cli_text_printf(t, ", \"api_version\": %u", (unsigned)d->api_version);
     add_flag(t, "asynchronous", d->asynchronous);
     add_flag(t, "events", d->events);
     add_flag(t, "unified", d->unified);
@@ -115,16 +118,28 @@ static void add_json(cli_text *t, const sotto_device_info *d, bool first)
     add_flag(t, "matrix_units", d->matrix_units);
 }
 
+static void show(cli_text *t)
+{
+    cli_signals_end_at_once(false);
+    if (t->data)
+        fputs(t->data, stdout);
+    fflush(stdout);
+    cli_signals_end_at_once(true);
+    cli_text_free(t);
+    *t = (cli_text){0};
+}
+
 static int run(void *args, const cli_list *inputs)
 {
     const devices_args *a = args;
     (void)inputs;
     cli_text t = {0};
+    cli_signals_end_at_once(true); /* a driver at work asks nobody; what is printed below is whole */
     cli_signals_install();
     if (a->json)
         cli_text_puts(&t, "[");
     bool good = true;
-    for (int i = 0; i < sotto_device_count() && !cli_interrupted(); i++) { /* one that fails hides no other */
+    for (int i = 0; i < sotto_device_count(); i++) { /* one that fails hides no other */
         sotto_device_info d;
         sotto_error err;
         if (sotto_device_get(i, &d, &err) != SOTTO_OK) {
@@ -149,13 +164,12 @@ static int run(void *args, const cli_list *inputs)
             cli_text_printf(&t, "%s%s%s\n", d.features[0] ? " (" : "", d.features, d.features[0] ? ")" : "");
             good = (!a->trial || try_device(&t, &d, false)) && good;
             good = (!a->ops || add_ops(&t, i, false)) && good;
+            show(&t);
         }
     }
     if (a->json)
         cli_text_puts(&t, "\n]\n");
-    if (t.data)
-        fputs(t.data, stdout);
-    cli_text_free(&t);
+    show(&t);
     return cli_interrupted() ? cli_interrupted_exit() : good ? CLI_OK : CLI_FAILED;
 }
 

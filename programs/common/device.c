@@ -5,15 +5,35 @@
 
 #include "common/outfile.h"
 
+/* "cuda", "cuda:12"; there is one cpu, and no auto:0 */
+static bool is_known(const char *name, size_t n)
+{
+    static const struct {
+        const char *kind;
+        size_t most; /* digits behind it */
+        bool one;
+    } kinds[] = {{"auto", 0, true},   {"cpu", 1, true},     {"reference", 1, true}, {"cuda", 4, false},
+                 {"metal", 4, false}, {"opencl", 4, false}, {"sim", 4, false}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t n_kind = strlen(kinds[i].kind);
+        if (n < n_kind || memcmp(kinds[i].kind, name, n_kind) != 0)
+            continue;
+        const char *number = name + n_kind + 1;
+        const size_t n_number = n > n_kind ? n - n_kind - 1 : 0;
+        if (n == n_kind)
+            return true;
+        return name[n_kind] == ':' && n_number > 0 && n_number <= kinds[i].most &&
+               strspn(number, "0123456789") >= n_number && (*number != '0' || n_number == 1) &&
+               (*number == '0' || !kinds[i].one);
+    }
+    return false;
+}
+
 bool cli_device_known(const char *list, sotto_error *err)
 {
-    static const char *const kinds[] = {"auto", "cpu", "cuda", "metal", "opencl", "sim", "reference"};
     for (const char *p = list;; p++) {
-        const size_t n = strcspn(p, ","), n_kind = strcspn(p, ":,");
-        bool known = false;
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            known = known || (strlen(kinds[i]) == n_kind && memcmp(kinds[i], p, n_kind) == 0);
-        if (!known)
+        const size_t n = strcspn(p, ",");
+        if (!is_known(p, n))
             return cli_fail(
                 err, SOTTO_E_ARGUMENT,
                 "--device \"%.*s\": expected auto or one of cpu, cuda:0, metal:0, opencl:0, sim:0, reference; "

@@ -63,17 +63,24 @@ static bool is_called(const char *name, const char *id, size_t n_id)
     return n <= n_id && memcmp(name, id, n) == 0 && (n == n_id || id[n] == ':');
 }
 
+/* Length of an id without ":0", which the first of its kind need not bear. */
+static size_t without_zero(const char *id, size_t n)
+{
+    return n > 2 && memcmp(id + n - 2, ":0", 2) == 0 ? n - 2 : n;
+}
+
 bool st_registry_named(const char *id, size_t n_id, const st_backend_impl **impl, int *own)
 {
     sotto_device_info info;
-    for (int b = 0; b < N_BACKENDS && n_id < sizeof info.id; b++) {
+    const size_t n_wanted = without_zero(id, n_id);
+    for (int b = 0; b < N_BACKENDS; b++) {
         if (backends[b]->api_version != ST_BACKEND_API_VERSION || !is_called(backends[b]->name, id, n_id))
             continue;
         const int n = backends[b]->device_count();
         for (int i = 0; i < n; i++) {
             memset(&info, 0, sizeof info);
-            if (backends[b]->device_info(i, &info, NULL) != SOTTO_OK || memcmp(info.id, id, n_id) != 0 ||
-                (info.id[n_id] && strcmp(info.id + n_id, ":0") != 0))
+            if (backends[b]->device_info(i, &info, NULL) != SOTTO_OK ||
+                without_zero(info.id, strlen(info.id)) != n_wanted || memcmp(info.id, id, n_wanted) != 0)
                 continue;
             *impl = backends[b];
             *own = i;

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Where things are computed, from outside: names and lists of devices, shares, memory, traces. On the CPU and, where it is
 in the build, the simulated GPU, with the small seeded models."""
+import json
 import os
 import re
+import signal
 import sys
+import time
 
 import run_cli
 from test_cases import good, model, refused
@@ -18,6 +21,8 @@ def devices_that_are_not_there(c):
     refused(c, r'^sotto: --device "cuda:77": .*expected auto or one of .*cpu', "noise.wav", "--device", "cuda:77", code=1)
     refused(c, r'--device "gpu0": expected auto or one of .*cpu', "noise.wav", "--device", "cpu,gpu0")
     refused(c, '^sotto: --device "cpu" is named twice', "noise.wav", "--device", "cpu,cpu")
+    refused(c, '^sotto: --device "cpu" is named twice', "noise.wav", "--device", "cpu:0,cpu")
+    c.equal(c.run("transcribe", "-m", model(c), "--device", "cpu:0", "--memory").code, 0, "cpu:0, the only one of its kind")
     refused(c, "--no-gpu and --device exclude each other", "noise.wav", "--no-gpu", "--device", "reference")
     refused(c, '^sotto: --kv-device "cuda:0": expected one of the devices in use, cpu', "noise.wav", "--device", "cpu", "--kv-device", "cuda:0")
     refused(c, "--split: \"column\" is not one of: layer row", "noise.wav", "--split", "column")
@@ -41,6 +46,12 @@ def options_without_effect(c):
         c.match(r.err, "warning: --%s has no effect" % name, "stderr")
     r = good(c, "noise.wav", "--no-gpu", quick=loud)
     c.check("warning" not in r.err, "warned of nothing: " + r.err)
+    r = good(c, "noise.wav", "--no-vad", "--no-gpu", quick=loud)
+    c.match(r.err, "warning: --no-vad has no effect without --batch", "stderr")
+    r = good(c, "noise.wav", "--no-vad", "--batch", "2", "--no-gpu", quick=loud)
+    c.check("warning" not in r.err, "warned of --no-vad: " + r.err)
+    r = good(c, "noise.wav", "--no-mmap", "--mlock", "--no-gpu", quick=loud)
+    c.match(r.err, "warning: --mlock has no effect: the file is read into memory", "stderr")
 
 
 def memory(c):
@@ -92,6 +103,8 @@ def largest_buffer(c):
     text = c.run("devices", "--json").out
     c.match(text, r'"id": "sim:3".*"max_buffer": 1048576,.*"reads_in_place": false', "the list as JSON")
     c.match(text, r'"id": "cpu".*"reads_in_place": true', "the list as JSON")
+    sim = next(d for d in json.loads(text) if d["id"] == "sim:3")
+    c.equal([sim["memory_total"], sim["memory_free"]], [None, None], "memory that nobody knows")
 
 
 def what_devices_have(c):
@@ -109,6 +122,17 @@ def every_device_tried(c):
     c.match(text, r'"id": "sim:2".*"works": true}', "the list as JSON")
 
 
+def interrupted(c):
+    """Whoever stops waiting gets a whole list or none."""
+    for i in range(6):
+        p = c.start("devices", "--try", "--json", start_new_session=True)
+        time.sleep(0.03 * i)
+        p.send_signal(signal.SIGINT)
+        out, _ = p.communicate(timeout=300)
+        c.check(p.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT), "exit code %d" % p.returncode)
+        c.check(not out or json.loads(out), "half a list")
+
+
 def weights_on_a_visit(c):
     """Products with weights at home on the CPU, in splits of their own on the stand-in for a GPU with matrix units."""
     folder = os.path.join(os.path.dirname(c.sotto), "cuda_mock")
@@ -120,7 +144,7 @@ def weights_on_a_visit(c):
     c.match(r.err, r"linear .* cuda:0 +many rows", "the dump")
 
 
-CASES = [devices_that_are_not_there, why_there_is_no_device, however_the_file_is_read, largest_buffer, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, every_device_tried, weights_on_a_visit]
+CASES = [devices_that_are_not_there, why_there_is_no_device, however_the_file_is_read, largest_buffer, options_without_effect, memory, no_driver_without_a_gpu, what_the_scheduler_did, what_devices_have, every_device_tried, interrupted, weights_on_a_visit]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

@@ -90,7 +90,9 @@ static sotto_status find_device(int index, st_cu_device *device, sotto_error *er
 {
     const st_cuda_driver *d = st_cuda_driver_get();
     if (index < 0 || index >= d->n_devices)
-        return st_fail(err, SOTTO_E_NOT_FOUND, "cuda:%d: there are %d CUDA devices", index, d->n_devices);
+        return st_fail(err, SOTTO_E_NOT_FOUND,
+                       d->n_devices == 1 ? "cuda:%d: there is %d CUDA device" : "cuda:%d: there are %d CUDA devices",
+                       index, d->n_devices);
     const int code = d->device(device, index);
     return code == ST_CU_OK ? SOTTO_OK : fail_call(d, index, code, "cuDeviceGet", err);
 }

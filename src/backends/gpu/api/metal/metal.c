@@ -75,7 +75,10 @@ static sotto_status find_device(const st_objc *o, int index, mtl_id *device, sot
     const int n = usable_devices(o, index, device);
     if (*device)
         return SOTTO_OK;
-    return st_fail(err, SOTTO_E_NOT_FOUND, "metal:%d: there are %d devices of the family Apple7 or later", index, n);
+    return st_fail(err, SOTTO_E_NOT_FOUND,
+                   n == 1 ? "metal:%d: there is %d device of the family Apple7 or later"
+                          : "metal:%d: there are %d devices of the family Apple7 or later",
+                   index, n);
 }
 
 static void read_caps(const st_objc *o, mtl_id device, int index, st_gpu_caps *out)

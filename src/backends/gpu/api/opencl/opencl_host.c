@@ -349,7 +349,8 @@ st_opencl_device *st_opencl_device_at(int index, sotto_error *err)
     host *const h = the_host();
     if (h && index >= 0 && index < h->n_devices)
         return &h->device[index];
-    st_fail(err, SOTTO_E_NOT_FOUND, "opencl:%d: no such device; there are %d", index, h ? h->n_devices : 0);
+    const int n = h ? h->n_devices : 0;
+    st_fail(err, SOTTO_E_NOT_FOUND, "opencl:%d: no such device; there %s %d", index, n == 1 ? "is" : "are", n);
     return NULL;
 }
 

@@ -506,6 +506,8 @@ static int run(void *args, const cli_list *inputs)
         j.options.abort = on_abort;
         j.options.user = &j;
         j.options.logger = cli_logger(&j.log);
+        if (j.args->no_vad && j.options.batch == 1 && !j.args->quiet)
+            cli_say(NULL, "warning: --no-vad has no effect without --batch: all is heard, one window after another");
         if (j.args->trace) {
             j.options.trace = traces(&j, "ops") ? cli_trace_node : NULL;
             j.options.trace_split = traces(&j, "sched") ? cli_trace_split : NULL;

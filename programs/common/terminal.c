@@ -165,10 +165,10 @@ void cli_say_library(cli_progress *progress, const char *before, const char *tex
 {
     static const struct {
         const char *field, *option;
-    } words[] = {
-        {"gpu_layers", "--gpu-layers"},     {"main_device", "--main-device"}, {"kv_device", "--kv-device"},
-        {"device_split", "--device-split"}, {"no_offload", "--no-offload"},   {"split row", "--split row"},
-        {"device \"", "--device \""},       {"n_threads", "--threads"},       {"compute type \"", "--compute \""}};
+    } words[] = {{"gpu_layers", "--gpu-layers"},     {"main_device", "--main-device"}, {"kv_device", "--kv-device"},
+                 {"device_split", "--device-split"}, {"no_offload", "--no-offload"},   {"split row", "--split row"},
+                 {"device \"", "--device \""},       {"n_threads", "--threads"},       {"mlock", "--mlock"},
+                 {"compute type \"", "--compute \""}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const size_t n = strlen(words[i].field);
         if (strncmp(text, words[i].field, n) == 0) {

@@ -156,7 +156,10 @@ sotto_status st_model_map(sotto_model_file *file, const char *path, const uint8_
         return st_fail_memory(err, strlen(path) + 1, "the path of a model");
     ST_TRY(file->options.no_mmap ? st_file_map_read(path, &part->map, err) : st_file_map_open(path, &part->map, err));
     sotto_error reason;
-    if (file->options.mlock && st_file_map_lock(&part->map, path, &reason) != SOTTO_OK)
+    if (file->options.mlock && file->options.no_mmap)
+        st_log(&file->options.logger, SOTTO_LOG_WARNING,
+               "mlock has no effect: the file is read into memory, not mapped");
+    else if (file->options.mlock && st_file_map_lock(&part->map, path, &reason) != SOTTO_OK)
         st_log(&file->options.logger, SOTTO_LOG_WARNING, "%s", reason.text);
     file->n_parts++;
     *data = part->map.data;

@@ -78,6 +78,22 @@ double cli_bench_median(double *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+void cli_bench_line(cli_text *out, const cli_bench_value *v)
+{
+    static const struct {
+        const char *ending, *unit;
+    } units[] = {{"_ms", " ms"}, {"_mb", " MB"}, {"_gb_s", " GB/s"}, {"", ""}};
+    const size_t n = strlen(v->key);
+    size_t i = 0;
+    while (n < strlen(units[i].ending) || strcmp(v->key + n - strlen(units[i].ending), units[i].ending) != 0)
+        i++;
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)(n - strlen(units[i].ending)), v->key);
+    for (char *p = name; *p; p++)
+        *p = *p == '_' ? ' ' : *p;
+    cli_text_printf(out, "  %-18s %10.3f%s\n", name, v->value, units[i].unit);
+}
+
 static double median(const row *rows, size_t n, size_t field, double *scratch)
 {
     for (size_t i = 0; i < n; i++)
@@ -212,28 +228,25 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
 {
     const size_t n = (size_t)a->runs;
     const double step_ms = median(rows, n, offsetof(row, decoder), scratch);
-    const struct {
-        const char *key;
-        double value;
-    } values[] = {{"load_ms", load_ms},
-                  {"mel_ms", median(rows, n, offsetof(row, mel), scratch)},
-                  {"encoder_ms", median(rows, n, offsetof(row, encoder), scratch)},
-                  {"prompt_ms", median(rows, n, offsetof(row, prompt), scratch)},
-                  {"decoder_ms", step_ms},
-                  {"decoder_5_ms", more->decoder_5},
-                  {"decoder_40_ms", more->decoder_40},
-                  {"total_ms", median(rows, n, offsetof(row, total), scratch)},
-                  {"step_mb", step->bytes / 1e6},
-                  {"step_gb_s", step->bytes / step_ms / 1e6},
-                  {"read_gb_s", step->bandwidth.of_bytes / 1e9},
-                  {"bandwidth_used", step->bytes / step_ms * 1e3 / step->bandwidth.of_bytes},
-                  {"peak_rss_mb", peak_rss_mb},
-                  {"weights_mb", (double)t->weight_bytes / 1e6},
-                  {"self_cache_mb", (double)t->self_cache_bytes / 1e6},
-                  {"cross_cache_mb", (double)t->cross_cache_bytes / 1e6},
-                  {"compute_mel_mb", (double)t->mel_bytes / 1e6},
-                  {"compute_encode_mb", (double)t->encode_bytes / 1e6},
-                  {"compute_decode_mb", (double)t->decode_bytes / 1e6}};
+    const cli_bench_value values[] = {{"load_ms", load_ms},
+                                      {"mel_ms", median(rows, n, offsetof(row, mel), scratch)},
+                                      {"encoder_ms", median(rows, n, offsetof(row, encoder), scratch)},
+                                      {"prompt_ms", median(rows, n, offsetof(row, prompt), scratch)},
+                                      {"decoder_ms", step_ms},
+                                      {"decoder_5_ms", more->decoder_5},
+                                      {"decoder_40_ms", more->decoder_40},
+                                      {"total_ms", median(rows, n, offsetof(row, total), scratch)},
+                                      {"step_mb", step->bytes / 1e6},
+                                      {"step_gb_s", step->bytes / step_ms / 1e6},
+                                      {"read_gb_s", step->bandwidth.of_bytes / 1e9},
+                                      {"bandwidth_used", step->bytes / step_ms * 1e3 / step->bandwidth.of_bytes},
+                                      {"peak_rss_mb", peak_rss_mb},
+                                      {"weights_mb", (double)t->weight_bytes / 1e6},
+                                      {"self_cache_mb", (double)t->self_cache_bytes / 1e6},
+                                      {"cross_cache_mb", (double)t->cross_cache_bytes / 1e6},
+                                      {"compute_mel_mb", (double)t->mel_bytes / 1e6},
+                                      {"compute_encode_mb", (double)t->encode_bytes / 1e6},
+                                      {"compute_decode_mb", (double)t->decode_bytes / 1e6}};
     cli_text out = {0};
     if (a->json) {
         cli_text_puts(&out, "{\"model\": ");
@@ -253,7 +266,7 @@ static void report(const bench_args *a, const sotto_whisper_model_info *info, co
             cli_text_printf(&out, ", \"%s\": ", values[i].key);
             cli_text_json_number(&out, values[i].value, 3);
         } else {
-            cli_text_printf(&out, "  %-18s %10.3f\n", values[i].key, values[i].value);
+            cli_bench_line(&out, &values[i]);
         }
     }
     cli_text_puts(&out, a->json ? "}\n" : "");

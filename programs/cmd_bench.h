@@ -3,9 +3,16 @@
 #define SOTTO_PROGRAMS_CMD_BENCH_H
 
 #include "common/llm.h"
+#include "common/text.h"
 
 /* Of n >= 1 values, which it sorts. */
 double cli_bench_median(double *values, size_t n);
+/* A name that ends in the unit as JSON has it, and a line of a table with the unit behind the number. */
+typedef struct cli_bench_value {
+    const char *key;
+    double value;
+} cli_bench_value;
+void cli_bench_line(cli_text *out, const cli_bench_value *v);
 /* Products with stored matrices of every type, in the shapes of every size of model, printed as a table or as JSON. */
 sotto_status cli_bench_matmul(const sotto_backend_options *options, bool json, sotto_error *err);
 /* Bytes a second of reading and copying blocks of 16 KiB to 256 MiB on n_threads threads, each with blocks of its own. */

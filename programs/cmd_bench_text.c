@@ -1,6 +1,7 @@
 /* cmd_bench_text.c: tokens a second of a model that writes text, measured as llama-bench does: random tokens; a prompt is
  * computed as a whole with the logits of its last token, generated tokens one after the other; the depth that comes before is
  * not timed, and each test warms up. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,18 +209,16 @@ static void print_json(const bench *b, const facts *f, int threads)
     cli_text_json(&t, b->llm->model, strlen(b->llm->model));
     cli_text_printf(&t, ", \"architecture\": \"%s\", \"compute\": \"%s\", \"threads\": %d, \"runs\": %lld",
                     b->info.architecture, b->info.compute, threads, (long long)b->args->runs);
-    const struct {
-        const char *key;
-        double value;
-    } values[] = {{"prompt_tps", pp ? pp->mean : NAN},
-                  {"generation_tps", tg ? tg->mean : NAN},
-                  {"load_ms", f->load_ms},
-                  {"peak_rss_mb", f->peak_rss_mb},
-                  {"weights_mb", (double)b->info.weight_bytes / 1e6},
-                  {"bytes_per_token", f->bytes_per_token},
-                  {"read_bandwidth", f->bandwidth.of_bytes},
-                  {"memory_bandwidth", f->bandwidth.of_much},
-                  {"bandwidth_used", tg ? f->bytes_per_token * tg->mean / f->bandwidth.of_bytes : NAN}};
+    const cli_bench_value values[] = {
+        {"prompt_tps", pp ? pp->mean : NAN},
+        {"generation_tps", tg ? tg->mean : NAN},
+        {"load_ms", f->load_ms},
+        {"peak_rss_mb", f->peak_rss_mb},
+        {"weights_mb", (double)b->info.weight_bytes / 1e6},
+        {"bytes_per_token", f->bytes_per_token},
+        {"read_bandwidth", f->bandwidth.of_bytes},
+        {"memory_bandwidth", f->bandwidth.of_much},
+        {"bandwidth_used", tg ? f->bytes_per_token * tg->mean / f->bandwidth.of_bytes : NAN}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         cli_text_printf(&t, ", \"%s\": ", values[i].key);
         cli_text_json_number(&t, values[i].value, 3);
@@ -252,12 +251,37 @@ static void print_test(const test *t)
 static void print_facts(const bench *b, const facts *f)
 {
     const test *tg = first(b, false);
-    printf("  %-18s %10.3f\n  %-18s %10.3f\n", "load_ms", f->load_ms, "peak_rss_mb", f->peak_rss_mb);
-    printf("  %-18s %10.1f MB\n  %-18s %10.2f GB/s", "bytes_per_token", f->bytes_per_token / 1e6, "read_bandwidth",
-           f->bandwidth.of_bytes / 1e9);
+    const cli_bench_value values[] = {{"load_ms", f->load_ms},
+                                      {"peak_rss_mb", f->peak_rss_mb},
+                                      {"read_a_token_mb", f->bytes_per_token / 1e6},
+                                      {"memory_gb_s", f->bandwidth.of_much / 1e9},
+                                      {"read_gb_s", f->bandwidth.of_bytes / 1e9}};
+    cli_text t = {0};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        cli_bench_line(&t, &values[i]);
+    fputs(t.data ? t.data : "", stdout);
+    cli_text_free(&t);
     if (tg)
-        printf(", of which generation uses %.0f %%", 100 * f->bytes_per_token * tg->mean / f->bandwidth.of_bytes);
-    printf("\n  %-18s %10.2f GB/s\n", "memory_bandwidth", f->bandwidth.of_much / 1e9);
+        printf("  generation uses %.0f %% of that\n", 100 * f->bytes_per_token * tg->mean / f->bandwidth.of_bytes);
+}
+
+static void warn_of_length(const bench *b)
+{
+    const test *longest = NULL;
+    int most = b->info.n_ctx_train > 0 ? b->info.n_ctx_train : INT_MAX;
+    for (int i = 0; i < b->n_tests; i++) {
+        const test *t = &b->tests[i];
+        if (t->prompt + t->generate + t->depth > most) {
+            most = t->prompt + t->generate + t->depth;
+            longest = t;
+        }
+    }
+    if (!longest)
+        return;
+    char name[48];
+    name_of(longest, name, sizeof name);
+    cli_say(NULL, "warning: %s takes %d tokens, more than the %d that the model was trained for", name, most,
+            b->info.n_ctx_train);
 }
 
 static sotto_status measure_all(bench *b, const char *path, int threads, sotto_error *err)
@@ -265,6 +289,7 @@ static sotto_status measure_all(bench *b, const char *path, int threads, sotto_e
     const sotto_backend *backend = sotto_llama_model_backend(b->model);
     sotto_status status = SOTTO_OK;
     plan(b);
+    warn_of_length(b);
     if (!b->args->json)
         printf("%s (%s, %s, %s), %s%s\n", b->llm->model, b->info.architecture, b->info.compute,
                sotto_backend_description(backend), b->args->runs > 1 ? "mean of " : "",

@@ -260,7 +260,13 @@ def memory_of_long_recordings(c):
     c.check(peak[1] < peak[0] + 20, "peak memory of 1 and 10 minutes: %s MB" % peak)
 
 
-CASES = [any_number_of_threads, any_number_of_beams, any_encoder_context, any_prompt, one_rule_for_languages,
+def table_of_the_benchmark(c):
+    r = c.run("bench", "-m", model(c), "--device", "cpu", "--runs", "1", "--steps", "4", "--rows", "1")
+    c.equal(r.code, 0, "exit: " + r.err)
+    c.match(r.out, r"\n  encoder +[0-9.]+ ms\n.*\n  step +[0-9.]+ MB\n  step +[0-9.]+ GB/s\n.*\n  bandwidth used +[0-9.]+\n  peak rss +[0-9.]+ MB", "the table")
+
+
+CASES = [table_of_the_benchmark, any_number_of_threads, any_number_of_beams, any_encoder_context, any_prompt, one_rule_for_languages,
          what_a_model_refuses_comes_before_audio, a_limit_of_tokens_loses_nothing, windows_of_time, several_inputs_are_as_alone,
          names_of_any_bytes, what_is_no_recording, what_is_no_model, numbers_that_are_none_are_an_error, slow_pipes,
          outputs_that_cannot_be_written, what_is_no_file_is_written_in_place, output_to_a_dash, said_once, temperatures_up_to_two,

@@ -79,6 +79,20 @@ static void print_planned(void *user, const sotto_model_tensor *source, sotto_dt
     s->after += bytes;
 }
 
+static bool ends_in(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), n_ending = strlen(ending);
+    return n >= n_ending && strcmp(text + n - n_ending, ending) == 0;
+}
+
+static bool is_language_model(const sotto_model_file *f)
+{
+    const char *arch;
+    size_t n;
+    return sotto_meta_string(f, "general.architecture", &arch, &n, NULL) == SOTTO_OK &&
+           (n != 7 || memcmp(arch, "whisper", 7) != 0);
+}
+
 static int convert_file(const sotto_model_file *f, const char *out, const convert_args *a)
 {
     if (cli_is_file(out) && !a->force && !a->dry_run) {
@@ -114,21 +128,16 @@ static int convert_file(const sotto_model_file *f, const char *out, const conver
         printf("tensors of %.1f MB, now %.1f MB; nothing was written\n", (double)planned.after / 1e6,
                (double)planned.before / 1e6);
     else if (!a->quiet)
-        cli_say(NULL, "wrote %s", out);
+        cli_say(NULL, "wrote %s%s", out,
+                is_language_model(f) && ends_in(out, ".bin")
+                    ? ", which is GGUF all the same: models that write text are always"
+                    : "");
     return status == SOTTO_OK ? CLI_OK : CLI_FAILED;
 }
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static bool is_language_model(const sotto_model_file *f)
-{
-    const char *arch;
-    size_t n;
-    return sotto_meta_string(f, "general.architecture", &arch, &n, NULL) == SOTTO_OK &&
-           (n != 7 || memcmp(arch, "whisper", 7) != 0);
 }
 
 /* Names in a folder, sorted, without hidden ones. */

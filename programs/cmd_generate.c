@@ -68,6 +68,7 @@ typedef struct job {
     cli_log log;
     cli_progress progress;
     bool resumed;    /* no prompt: a session's text goes on */
+    bool begins;     /* with a token of its own, which is always kept */
     int64_t n_new;   /* tokens of the prompt that were computed */
     double prompt_s; /* in so many seconds */
 } job;
@@ -326,7 +327,7 @@ static sotto_status write_text(job *j, sotto_error *err)
             to_stdout(j, shown.data, shown.size);
         cli_text_free(&shown);
     }
-    const int64_t begin = cli_llm_begins(j->model) && !a->no_bos;
+    j->begins = cli_llm_begins(j->model) && !a->no_bos;
     j->answer.model = j->model;
     j->answer.session = j->session;
     j->answer.grammar = j->sampling.grammar != NULL;
@@ -334,7 +335,7 @@ static sotto_status write_text(job *j, sotto_error *err)
     j->answer.limit = a->tokens;
     j->answer.special = a->special;
     j->answer.shift = a->context_shift;
-    j->answer.keep = a->keep < 0 ? j->prompt.n : a->keep > begin ? a->keep : begin;
+    j->answer.keep = a->keep < 0 ? j->prompt.n : a->keep > j->begins ? a->keep : j->begins;
     j->answer.n_top = (int)a->logprobs;
     j->answer.show = to_stdout;
     j->answer.user = j;
@@ -425,10 +426,11 @@ static void tell_full(const job *j)
     const generate_args *a = j->args;
     const int64_t n_ctx = cli_llm_context(&a->llm, j->model);
     char larger[160], kept[120] = "", limit[48] = "";
-    if (a->context_shift)
+    const bool less = j->answer.keep > (j->begins ? 1 : 0); /* could be kept */
+    if (a->context_shift && less)
         snprintf(kept, sizeof kept, " or a smaller --keep: it keeps %s, and --context-shift can forget none",
                  cli_count(j->answer.keep < n_ctx ? j->answer.keep : n_ctx, "token").text);
-    else
+    else if (!a->context_shift && (less || j->answer.keep < n_ctx - 1))
         snprintf(kept, sizeof kept, " or --context-shift%s",
                  j->answer.keep >= n_ctx - 1 ? " with a smaller --keep" : "");
     if (a->tokens >= 0)

@@ -37,6 +37,14 @@ def mixes(c):
     c.equal((have["output.weight"], have["token_embd.weight"], have["blk.1.ffn_down.weight"]), ("q8_0", "f16", "q4_k"), "types")
 
 
+def told_that_it_is_gguf(c):
+    source = make(c, "llama")
+    r = c.run("convert", source, "x.bin")
+    c.equal((r.code, c.read("x.bin")[:4]), (0, b"GGUF"), r.err)
+    c.match(r.err, "wrote x.bin, which is GGUF", "stderr")
+    c.check("GGUF" not in c.run("convert", source, "x.gguf").err, "said of a file of that name")
+
+
 def dry_run(c):
     source = make(c, "llama-288")
     r = c.run("convert", source, "x.gguf", "--type", "q4_k_m", "--dry-run")
@@ -89,7 +97,7 @@ def bad(c):
         c.match(r.err, message, "stderr")
 
 
-CASES = [mixes, dry_run, parts, bad]
+CASES = [mixes, told_that_it_is_gguf, dry_run, parts, bad]
 
 if __name__ == "__main__":
     sys.exit(run_cli.main([], CASES))

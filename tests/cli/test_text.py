@@ -195,6 +195,9 @@ def what_helps(c):
     write(c, "-p", "the quick brown", "-c", "4", "-n", "50", "--ignore-eos", "--context-shift", "--keep", "0")
     r = write(c, "-p", "the quick brown", "-c", "4", "-n", "50", "--ignore-eos", "--keep", "-1", code=1)
     c.match(r.err, "or --context-shift with a smaller --keep", "stderr")
+    for more in ((), ("--context-shift",)):  # nothing but a larger one: nothing is kept that need not be
+        r = write(c, "-p", "a", "-c", "1", "-n", "9", "--ignore-eos", *more, code=1)
+        c.match(r.err, "so only 1 of 9 were written: give --ctx 10$", "stderr")
     write(c, "-p", "the quick brown", "-c", "40", "-n", "30", "--ignore-eos", "--session", "s.bin")
     r = write(c, "-p", "the quick", "-c", "16", "--session", "s.bin", code=1)
     c.match(r.err, r"s.bin: context full: the state has 33 tokens, the context holds 16.*a larger --ctx is needed", "stderr")
@@ -599,7 +602,10 @@ def benchmarks(c):
     for key in ("prompt_tps", "generation_tps", "peak_rss_mb", "bytes_per_token", "read_bandwidth", "memory_bandwidth", "bandwidth_used"):
         c.check(o[key] > 0, key)
     r = c.run("bench", "-m", small(), "-r", "1", "-p", "0", "-n", "4", *CPU)
-    c.match(r.out, r", 1 run\n.*tg4 +[0-9.]+ \+/- 0.00 tokens/s.*read_bandwidth", "stdout")
+    c.match(r.out, r", 1 run\n.*tg4 +[0-9.]+ \+/- 0.00 tokens/s\n  load +[0-9.]+ ms\n  peak rss +[0-9.]+ MB\n.*read +[0-9.]+ GB/s", "stdout")
+    c.check("warning" not in r.err, r.err)
+    r = c.run("bench", "-m", small(), "-r", "1", "-p", "16,520", "-n", "4", *CPU)
+    c.match(r.err, "warning: pp520 takes 520 tokens, more than the 512 that the model was trained for", "stderr")
     c.match(c.run("bench", "-m", small(), "--memory", *CPU).out, "weights", "stdout")
 
 

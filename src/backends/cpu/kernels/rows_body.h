@@ -119,33 +119,41 @@ static void rotate_neighbours(const float *x, const float *cosine, const float *
     }
 }
 
+/* Sums over a row, in four parts side by side, to hide how long each takes: of its numbers, or of the squares of what they are
+ * more than `mean`. */
+INL float row_sum(const float *x, int64_t n, bool squares, float mean)
+{
+    const vf mv = v_set1(mean);
+    vf part[4];
+    UNROLL for (int j = 0; j < 4; j++) part[j] = v_zero();
+    int64_t i = 0;
+    for (; i + 4 * VL <= n; i += 4 * VL)
+        UNROLL for (int j = 0; j < 4; j++)
+        {
+            const vf v = v_load(x + i + j * VL), d = v_sub(v, mv);
+            part[j] = squares ? v_fma(d, d, part[j]) : v_add(part[j], v);
+        }
+    for (; i < n; i += VL) {
+        const int64_t m = n - i < VL ? n - i : VL;
+        const vf v = row_load(x + i, m), d = row_keep(v_sub(v, mv), m);
+        part[0] = squares ? v_fma(d, d, part[0]) : v_add(part[0], v);
+    }
+    return v_hsum(v_add(v_add(part[0], part[1]), v_add(part[2], part[3])));
+}
+
 static void layer_norm(const float *x, const float *w, const float *b, float eps, int64_t n, float *y)
 {
-    vf sum = v_zero(), squares = v_zero();
-    EACH(n) sum = v_add(sum, row_load(x + i, m));
-    const float mean = v_hsum(sum) / (float)n;
+    const float mean = row_sum(x, n, false, 0) / (float)n;
     /* a second pass over the row, which is in the cache: the variance as a mean of squares minus a square of the mean
      * would lose all digits for rows far from zero */
-    const vf mv = v_set1(mean);
-    EACH(n)
-    {
-        const vf d = row_keep(v_sub(row_load(x + i, m), mv), m);
-        squares = v_fma(d, d, squares);
-    }
-    const vf inv = v_set1(1.0f / __builtin_sqrtf(v_hsum(squares) / (float)n + eps));
+    const vf mv = v_set1(mean), inv = v_set1(1.0f / __builtin_sqrtf(row_sum(x, n, true, mean) / (float)n + eps));
     EACH(n)
     row_store(y + i, v_fma(v_mul(v_sub(row_load(x + i, m), mv), inv), row_load(w + i, m), row_load(b + i, m)), m);
 }
 
 static void rms_norm(const float *x, const float *w, float eps, int64_t n, float *y)
 {
-    vf squares = v_zero();
-    EACH(n)
-    {
-        const vf v = row_load(x + i, m);
-        squares = v_fma(v, v, squares);
-    }
-    const vf inv = v_set1(1.0f / __builtin_sqrtf(v_hsum(squares) / (float)n + eps));
+    const vf inv = v_set1(1.0f / __builtin_sqrtf(row_sum(x, n, true, 0) / (float)n + eps));
     EACH(n) row_store(y + i, v_mul(v_mul(row_load(x + i, m), inv), row_load(w + i, m)), m);
 }
 

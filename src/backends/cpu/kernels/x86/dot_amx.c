@@ -16,14 +16,9 @@
 #include "../dot_fused.h"
 #include "../dot_kinds.h"
 #include "../dot_record.h"
+#include "tile_config.h"
 
 enum { ROWS = 16, COLUMNS = 16 };
-
-typedef struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_config;
 
 /* Tiles 0 to 2 are the sums of 16, 12 and 8 rows, 3 to 5 these rows, 6 the columns. */
 static const tile_config tiles = {

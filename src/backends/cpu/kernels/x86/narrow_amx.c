@@ -10,16 +10,10 @@
 
 #include "backends/cpu/cpu_kernels.h"
 #include "../vec.h"
+#include "tile_config.h"
 
 enum { UNIT = 16, MR = 32, CHUNK_BYTES = 2048 };
 
-typedef struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_config;
-
-/* In memory, whole: the intrinsic tells gcc 12 of eight bytes only. */
 static const tile_config eight_tiles = {
     .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
 

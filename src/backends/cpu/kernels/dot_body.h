@@ -21,12 +21,6 @@
 #define ST_DOT_FEW 2          /* rows of a direct tile */
 enum { DIRECT_AHEAD = 4096 }; /* bytes; parts of direct products are no longer */
 
-/* Offset of column c (a multiple of VL) and row r in a tile [2][rows][16]. */
-INL int dot_tile_at(int rows, int r, int c)
-{
-    return (c / 16 * rows + r) * 16 + c % 16;
-}
-
 /* An integer n added to ST_DOT_START is the float ROUNDER + n, and one multiply-add makes scale * n of it: ROUNDER * scale is
  * exact, since a scale has 21 bits at most. */
 INL vf dot_shift(vf scale)
@@ -112,7 +106,7 @@ INL void direct_columns(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_
     const int shares = ST_CPU_PANEL / (ST_DOT_NV * VL) * parts, lines = (bytes / 64 + shares - 1) / shares;
     vf sum[ST_DOT_FEW][ST_DOT_NV];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[r][v] =
-        from == 0 ? v_zero() : v_load(acc + dot_tile_at(rows, r, column + v * VL));
+        from == 0 ? v_zero() : v_load(acc + tile_at(rows, r, column + v * VL));
     const uint8_t *x = a + (ptrdiff_t)from * parts * RECORD * rows, *block = blocks + (ptrdiff_t)from * bytes;
     for (int b = from; b < to; b++, block += bytes) {
         const uint8_t *ahead = block + DIRECT_AHEAD + column / (ST_DOT_NV * VL) * parts * lines * 64;
@@ -122,7 +116,7 @@ INL void direct_columns(st_cpu_wtype t, int rows, const uint8_t *a, const uint8_
         }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
-        v_store(acc + dot_tile_at(rows, r, column + v * VL), sum[r][v]);
+        v_store(acc + tile_at(rows, r, column + v * VL), sum[r][v]);
 }
 
 /* Where columns take several passes they do so part by part: memory is not idle during all but the first. */
@@ -249,7 +243,7 @@ INL void dot_product(int groups, int mins, int bits, int rows, const uint8_t *a,
     for (int column = 0; column < ST_CPU_PANEL; column += ST_DOT_NV * VL) {
         vf sum[ST_DOT_ROWS][ST_DOT_NV];
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++) sum[r][v] =
-            first ? v_zero() : v_load(acc + dot_tile_at(rows, r, column + v * VL));
+            first ? v_zero() : v_load(acc + tile_at(rows, r, column + v * VL));
         a = a0;
         b = b0 + 4 * column;
         for (int p = 0; p < n_part; p++, a += RECORD * rows, b += bytes) {
@@ -279,7 +273,7 @@ INL void dot_product(int groups, int mins, int bits, int rows, const uint8_t *a,
             }
         }
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < ST_DOT_NV; v++)
-            v_store(acc + dot_tile_at(rows, r, column + v * VL), sum[r][v]);
+            v_store(acc + tile_at(rows, r, column + v * VL), sum[r][v]);
     }
 }
 

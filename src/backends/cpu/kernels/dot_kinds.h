@@ -1,4 +1,4 @@
-/* dot_kinds.h: the kinds of expanded blocks, and which types are of one kind. Included after dot_left.h and
+/* dot_kinds.h: the kinds of expanded blocks, and which types are of one kind. Included after definitions of
  *   ST_DOT_WIDE   the kind of wide weights: plain where products know no difference; if not defined, one of their own
  *   ST_DOT_FOLD   1: expanded q2_k and q3_k have one scale in 32 k */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_KINDS_H

@@ -6,12 +6,6 @@
 #include "quads.h"
 #include "quant/quant.h"
 
-/* Offset of column c (a multiple of VL) and row r in a tile [2][rows][16]. */
-INL int tile_at(int rows, int r, int c)
-{
-    return (c / 16 * rows + r) * 16 + c % 16;
-}
-
 /* ---- many rows: B is f32 ---- */
 
 INL void product_columns(int rows, const float *a, const float *b, int chunks, float *acc, bool first, int column,

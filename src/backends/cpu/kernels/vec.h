@@ -38,4 +38,10 @@ static const uint8_t st_iq4_bytes[16]
 /* The name of this level's version of a shared function. */
 #define LEVEL(name) ST_CAT(name, ST_LEVEL)
 
+/* Where column c of row r is in a tile of sums [2][rows][16], as numbers of 4 bytes. */
+INL int tile_at(int rows, int r, int c)
+{
+    return (c / 16 * rows + r) * 16 + c % 16;
+}
+
 #endif

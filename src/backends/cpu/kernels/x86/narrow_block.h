@@ -34,7 +34,7 @@ INL void block_columns(const tile_job *t, int column)
         add_chunk(ST_NARROW_ROWS, a, b, c, false);
     }
     UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++)
-        memcpy(sums_at(t->acc, ST_NARROW_ROWS, r, column + v * COLUMNS), &c[r][v], sizeof(mm));
+        memcpy(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, column + v * COLUMNS), &c[r][v], sizeof(mm));
 }
 
 static void block_tile(const tile_job *t)

@@ -34,12 +34,6 @@ INL vi first_sums(int32_t zero, vi sums)
     return MM(madd_epi16)(vi_set1((int)(low | high)), sums);
 }
 
-/* Where VL columns of row r lie in a tile of `rows` rows. */
-INL uint8_t *sums_at(uint8_t *acc, int rows, int r, int column)
-{
-    return acc + 64 * (column / 16 * rows + r) + 4 * (column % 16);
-}
-
 /* As finish_i8 does it, but for what the sums began with. */
 INL void block_finish(int act, const st_cpu_epilogue *e, const tile_job *t, const float *bias, const float *residual)
 {
@@ -56,7 +50,7 @@ INL void block_finish(int act, const st_cpu_epilogue *e, const tile_job *t, cons
             UNROLL for (int v = 0; v < 2; v++)
             {
                 const int at = half + v * VL;
-                const vi sum = vi_load(sums_at(t->acc, ST_NARROW_ROWS, r, at));
+                const vi sum = vi_load(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, at));
                 vf x = v_add(v_mul(vi_float(sum), v_mul(row, columns[v])), more[v]);
                 x = activate(act < 0 ? e->act : (sotto_activation)act, x);
                 if (residual != NULL)

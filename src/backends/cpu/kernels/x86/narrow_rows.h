@@ -37,11 +37,6 @@ INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_
     }
 }
 
-INL uint8_t *narrow_sums(uint8_t *acc, int rows, int r, int column)
-{
-    return acc + 64 * (column / 16 * rows + r) + 4 * (column % 16);
-}
-
 /* acc [2][rows][16] = A B, in parts where the columns take several passes: each fetches its share of the next */
 INL void narrow_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc)
 {
@@ -55,12 +50,12 @@ INL void narrow_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, ui
             {
                 c[r][v] = (mm){0};
                 if (from > 0)
-                    memcpy(&c[r][v], narrow_sums(acc, rows, r, column + v * COLUMNS), sizeof(mm));
+                    memcpy(&c[r][v], acc + 4 * tile_at(rows, r, column + v * COLUMNS), sizeof(mm));
             }
             for (int i = 0; i < n; i++, x += 64 * rows, w += CHUNK_STEPS * STEP_BYTES)
                 add_chunk(rows, x, w, c, true);
             UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
-                memcpy(narrow_sums(acc, rows, r, column + v * COLUMNS), &c[r][v], sizeof(mm));
+                memcpy(acc + 4 * tile_at(rows, r, column + v * COLUMNS), &c[r][v], sizeof(mm));
         }
         if (n == chunks)
             return;

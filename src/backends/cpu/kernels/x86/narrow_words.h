@@ -60,10 +60,10 @@ INL void words_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uin
         for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {
             vi c[ST_NARROW_ROWS][2];
             UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) c[r][v] =
-                from == 0 ? vi_set1(0) : vi_load(sums_at(acc, rows, r, column + v * VL));
+                from == 0 ? vi_set1(0) : vi_load(acc + 4 * tile_at(rows, r, column + v * VL));
             words_columns(rows, c, a + WORD_CHUNK * rows * from, b + BYTE_CHUNK * from + 4 * column, n, false);
             UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
-                memcpy(sums_at(acc, rows, r, column + v * VL), &c[r][v], sizeof(vi));
+                memcpy(acc + 4 * tile_at(rows, r, column + v * VL), &c[r][v], sizeof(vi));
         }
         if (n == chunks)
             return;
@@ -103,11 +103,11 @@ static void words_tile(const tile_job *t, const uint8_t *wide, int chunks, bool 
             const vi sums = split_sums(t->panel, column + v * VL);
             UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) c[r][v] =
                 first ? first_sums(t->scale[r].zero, sums)
-                      : vi_load(sums_at(t->acc, ST_NARROW_ROWS, r, column + v * VL));
+                      : vi_load(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, column + v * VL));
         }
         words_columns(ST_NARROW_ROWS, c, t->a, wide + 4 * column, chunks, true);
         UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++)
-            memcpy(sums_at(t->acc, ST_NARROW_ROWS, r, column + v * VL), &c[r][v], sizeof(vi));
+            memcpy(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, column + v * VL), &c[r][v], sizeof(vi));
     }
 }
 

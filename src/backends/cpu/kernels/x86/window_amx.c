@@ -232,9 +232,8 @@ INL place place_of(const st_cpu_cells *c, int64_t i)
 INL place gather(const st_cpu_cells *c, const areas *s, int64_t i, int d)
 {
     const size_t bytes = 2 * (size_t)d;
-    const place to = {s->cells + (size_t)(i % 2) * 64 * bytes, s->cells + (size_t)(i % 2 * 64 + 32) * bytes, bytes,
-                      bytes};
     uint8_t *k = s->cells + (size_t)(i % 2) * 64 * bytes, *v = k + 32 * bytes, *seen = s->seen + i % 2 * STEP;
+    const place to = {k, v, bytes, bytes};
     for (int64_t j = i * STEP; j < (i + 1) * STEP; j++, k += bytes, v += bytes, seen++) {
         if (j + STEP < c->n_kv) {
             const size_t cell = cell_of(c, j + STEP);

@@ -19,8 +19,9 @@ typedef struct sotto_model_file sotto_model_file;
 /* How the files are read; all zero is the ordinary way. */
 typedef struct sotto_model_file_options {
     bool no_mmap; /* read whole files into memory instead of mapping them: for disks that may go away */
-    bool mlock; /* keep the mapped files' pages in memory; a warning in the log where the system's limits forbid it, or with
-                     no_mmap, where nothing is mapped */
+    /* Keep the mapped files' pages in memory; a warning in the log where the system's limits forbid it, or with no_mmap, where
+     * nothing is mapped. */
+    bool mlock;
     sotto_logger logger;
 } sotto_model_file_options;
 

@@ -42,6 +42,12 @@ void st_q5_k_pack(const float *src, const float *importance, void *dst, int64_t 
 void st_q6_k_unpack(const void *src, float *dst, int64_t n);
 void st_q6_k_pack(const float *src, const float *importance, void *dst, int64_t n);
 
+/* f32, f16 and bf16: numbers without blocks and scales. */
+static inline bool st_is_plain_float(sotto_dtype dtype)
+{
+    return dtype == SOTTO_F32 || dtype == SOTTO_F16 || dtype == SOTTO_BF16;
+}
+
 /* Packing what unpacking gave gives the same numbers again: not so where it searches for steps. */
 bool st_repacks_exactly(sotto_dtype dtype);
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
+#include "quant/quant.h"
 #include "runtime/runtime_impl.h"
 
 enum { ROW_STEP = 32 }; /* matrices are cut between rows of such numbers: kernels work in tiles of 32 */
@@ -497,11 +498,6 @@ static bool owns(const sotto_store *store, const sotto_tensor *t)
     return device_of(store, t) >= 0 && (t->flags & ST_TENSOR_STORED) && !t->view_of;
 }
 
-static bool is_plain_float(sotto_dtype t)
-{
-    return t == SOTTO_F32 || t == SOTTO_F16 || t == SOTTO_BF16;
-}
-
 static sotto_status upload(sotto_store *store, sotto_tensor *t, int64_t row, int64_t n_rows, sotto_dtype dtype,
                            const void *data, sotto_error *err)
 {
@@ -519,9 +515,9 @@ sotto_status sotto_store_upload(sotto_store *store, sotto_tensor *t, int64_t row
         return st_fail(err, SOTTO_E_ARGUMENT, "%s: %lld rows from row %lld on, of %lld", t->name, (long long)n_rows,
                        (long long)row, (long long)st_tensor_n_rows(t));
     const bool scaled = t->dtype == SOTTO_I8 && (t->flags & ST_TENSOR_MATRIX);
-    const bool from_any = is_plain_float(dtype) || sotto_dtype_block(dtype) > 1;
+    const bool from_any = st_is_plain_float(dtype) || sotto_dtype_block(dtype) > 1;
     const bool convertible = (scaled ? from_any : dtype == t->dtype) ||
-                             (is_plain_float(dtype) && is_plain_float(t->dtype)) ||
+                             (st_is_plain_float(dtype) && st_is_plain_float(t->dtype)) ||
                              (sotto_dtype_block(dtype) > 1 && t->dtype == SOTTO_F32);
     const size_t row_bytes = sotto_dtype_row_bytes(dtype, t->dim[0]);
     if (!convertible || (t->dim[0] > 0 && row_bytes == 0))

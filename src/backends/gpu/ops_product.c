@@ -4,6 +4,7 @@
 #include "backends/gpu/kernels/params.h"
 #include "backends/gpu/ops_dot.h"
 #include "base/status.h"
+#include "quant/quant.h"
 
 enum {
     MOST_GRID = 65535,
@@ -59,18 +60,13 @@ static bool f32_rows(const sotto_tensor *t)
     return t->dtype == SOTTO_F32 && (t->stride[0] == sizeof(float) || t->dim[0] <= 1);
 }
 
-static bool is_plain(sotto_dtype t)
-{
-    return t == SOTTO_F32 || t == SOTTO_F16 || t == SOTTO_BF16;
-}
-
 /* A whole stored matrix in the layout of gpu_pack.h, or plain rows. */
 static bool supports_right(const sotto_tensor *w)
 {
     st_gpu_layout l;
     if (w->flags & ST_TENSOR_MATRIX)
         return !w->view_of && kernels_of(w->dtype) && st_gpu_layout_of(w->dtype, w->dim[0], st_tensor_n_rows(w), &l);
-    return is_plain(w->dtype) && (w->stride[0] == sotto_dtype_bytes(w->dtype) || w->dim[0] <= 1);
+    return st_is_plain_float(w->dtype) && (w->stride[0] == sotto_dtype_bytes(w->dtype) || w->dim[0] <= 1);
 }
 
 static bool fits_grid(const sotto_tensor *node)

@@ -2,6 +2,7 @@
 #include "backends/gpu/gpu_pack.h"
 #include "backends/gpu/gpu_plan.h"
 #include "backends/gpu/kernels/params.h"
+#include "quant/quant.h"
 
 #include <string.h>
 
@@ -51,7 +52,7 @@ static bool supports_conv_2d(const sotto_tensor *node)
         return false;
     if (w->flags & ST_TENSOR_MATRIX)
         return !w->view_of && !st_gpu_is_blocks(w->dtype) && st_gpu_layout_of(w->dtype, w->dim[0], w->dim[1], &l);
-    return w->dtype == SOTTO_F32 || w->dtype == SOTTO_F16 || w->dtype == SOTTO_BF16;
+    return st_is_plain_float(w->dtype);
 }
 
 static sotto_status emit_conv_2d(st_gpu_builder *b, const sotto_tensor *node, sotto_error *err)

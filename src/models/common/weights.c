@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "formats/model_file_impl.h"
 #include "models/common/conv.h"
+#include "quant/quant.h"
 #include "sotto/quant.h"
 
 enum { SCRATCH_ROWS = 16 };
@@ -208,11 +209,6 @@ static sotto_status upload_from_file(st_weights *l, const sotto_model_tensor *t,
     return SOTTO_OK;
 }
 
-static bool is_float(sotto_dtype t)
-{
-    return t == SOTTO_F32 || t == SOTTO_F16 || t == SOTTO_BF16;
-}
-
 /* Rows go through a bounded scratch when the device cannot convert them. */
 static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i, int64_t row0, float *scratch,
                                        int64_t scratch_floats, sotto_error *err)
@@ -222,8 +218,8 @@ static sotto_status upload_matrix_part(st_weights *l, const st_weight *w, int i,
     ST_TRY(st_weight_find(l, w, i, &t, err));
     sotto_tensor *to = *w->out;
     const sotto_dtype kept = sotto_tensor_dtype(to);
-    const bool device_converts =
-        t.dtype == kept || (kept == SOTTO_I8 && sotto_dtype_can_pack(t.dtype)) || (is_float(t.dtype) && is_float(kept));
+    const bool device_converts = t.dtype == kept || (kept == SOTTO_I8 && sotto_dtype_can_pack(t.dtype)) ||
+                                 (st_is_plain_float(t.dtype) && st_is_plain_float(kept));
     if (w->kind == ST_WEIGHT_MATRIX && device_converts && t.dtype != SOTTO_I8)
         return upload_from_file(l, &t, to, row0, w->rows[i], err);
     const int64_t n = w->width[i];

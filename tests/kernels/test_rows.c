@@ -422,8 +422,9 @@ static void check_attention(const st_cpu_kernels *k)
                 float *scratch = guard_alloc(4 * st_cpu_attention_scratch(&a));
                 for (int64_t p = 0; p < st_cpu_attention_pack_units(&a); p++)
                     st_cpu_attention_pack(k, &a, p, packed);
-                for (int64_t q = 0; q < n_q; q += k->mr)
-                    st_cpu_attention_rows(k, &a, q, (int)(n_q - q < k->mr ? n_q - q : k->mr), packed, scratch);
+                const int tile = st_cpu_attention_tile(k);
+                for (int64_t q = 0; q < n_q; q += tile)
+                    st_cpu_attention_rows(k, &a, q, (int)(n_q - q < tile ? n_q - q : tile), packed, scratch);
                 keys t = {a.k, a.v, stride, stride, NULL, 0, n_k};
                 double want[128], error[128];
                 for (int64_t q = 0; q < n_q; q++) {
@@ -468,8 +469,7 @@ static void check_far_scores(const st_cpu_kernels *k)
                 q[2 * D] = NAN;
             for (int64_t p = 0; p < st_cpu_attention_pack_units(&a); p++)
                 st_cpu_attention_pack(k, &a, p, packed);
-            for (int row = 0; row < ROWS; row += k->mr)
-                st_cpu_attention_rows(k, &a, row, ROWS - row < k->mr ? ROWS - row : k->mr, packed, scratch);
+            st_cpu_attention_rows(k, &a, 0, ROWS, packed, scratch);
             keys t = {key, v, D, D, NULL, 0, KEYS};
             double want[D], error[D];
             for (int r = 0; r < ROWS; r++) {

@@ -3,13 +3,20 @@
  *
  * Scores are in units of log 2, and their powers of two are taken as they are, without a maximum taken from them: the sum of
  * a row tells afterwards whether f32 had room for them. Rows for which it had not are done again with their maxima, which are
- * then carried from one group of keys to the next. */
+ * then carried from one group of keys to the next.
+ *
+ * A group of keys meets several tiles of rows while it is in the second cache, which does not hold a whole head. */
 #include "backends/cpu/cpu_attention.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_PANELS = 16, GROUP = GROUP_PANELS * ST_CPU_PANEL };
+enum {
+    GROUP_PANELS = 8,
+    GROUP = GROUP_PANELS * ST_CPU_PANEL,
+    ROWS = 48,            /* taken together at most */
+    MOST_TILES = ROWS / 4 /* of any level's mr */
+};
 /* Sums of powers within 1 / ROOM .. ROOM have lost nothing: what is too small for f32 is far below their last bit. */
 #define ROOM 0x1p64f
 
@@ -39,11 +46,16 @@ size_t st_cpu_attention_packed(const st_cpu_attention *a)
     return (size_t)(st_cpu_attention_pack_units(a) * ST_CPU_PANEL * (d_steps(a) + d_panels(a) * ST_CPU_PANEL));
 }
 
-/* [queries: mr * d_steps] [scores: mr * GROUP] [output tiles: d_panels * mr * 32] [queries before packing: d] */
+int st_cpu_attention_tile(const st_cpu_kernels *k)
+{
+    return ROWS / k->mr * k->mr;
+}
+
+/* [queries: ROWS * d] [output tiles: ROWS * d_panels * 32] [scores: mr * GROUP] [queries before packing: d] */
 size_t st_cpu_attention_scratch(const st_cpu_attention *a)
 {
-    return (size_t)(ST_CPU_MAX_MR * (round_up(a->d, ST_CPU_BLOCK) + GROUP + d_panels(a) * ST_CPU_PANEL) +
-                    round_up(a->d, ST_CPU_BLOCK));
+    const int64_t padded = round_up(a->d, ST_CPU_BLOCK);
+    return (size_t)(ROWS * (padded + d_panels(a) * ST_CPU_PANEL) + ST_CPU_MAX_MR * GROUP + padded);
 }
 
 void st_cpu_attention_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed)
@@ -63,7 +75,7 @@ void st_cpu_attention_pack(const st_cpu_kernels *k, const st_cpu_attention *a, i
     }
 }
 
-/* Rows of queries and what is made of them. */
+/* Rows of queries, at most mr, and what is made of them. */
 typedef struct tile {
     const st_cpu_kernels *k;
     const st_cpu_attention *a;
@@ -71,6 +83,8 @@ typedef struct tile {
     int64_t row, end;           /* keys that any of the rows sees */
     int n;
     float *q, *scores, *out;
+    float sum[ST_CPU_MAX_MR];
+    bool room; /* f32 has had room for the powers of their scores so far */
 } tile;
 
 /* How many keys row r sees. */
@@ -117,47 +131,78 @@ static void weigh_group(const tile *t, int64_t key, const float *rescale)
     }
 }
 
-/* Whether f32 had room for the powers of the scores; sum gets their sums. */
-static bool by_powers(const tile *t, float *sum)
+static void meet_group(tile *t, int64_t key)
 {
-    for (int64_t key = 0; key < t->end; key += GROUP) {
-        score_group(t, key);
-        t->k->power_tile(t->scores, t->n, 2 * panels_from(t, key), sum);
-        for (int r = 0; r < t->n; r++)
-            if (!(sum[r] <= ROOM))
-                return false;
-        weigh_group(t, key, NULL);
-    }
-    bool room = true;
+    score_group(t, key);
+    t->k->power_tile(t->scores, t->n, 2 * panels_from(t, key), t->sum);
     for (int r = 0; r < t->n; r++)
-        room = room && sum[r] >= 1 / ROOM;
-    return room;
+        t->room = t->room && t->sum[r] <= ROOM;
+    if (t->room)
+        weigh_group(t, key, NULL);
 }
 
-static void by_maxima(const tile *t, float *sum)
+static void by_powers(tile *tiles, int n_tiles)
+{
+    const int64_t end = tiles[0].end;
+    for (int64_t key = 0; key < end; key += GROUP)
+        for (int i = 0; i < n_tiles; i++)
+            if (tiles[i].room)
+                meet_group(&tiles[i], key);
+    for (int i = 0; i < n_tiles; i++)
+        for (int r = 0; r < tiles[i].n; r++)
+            tiles[i].room = tiles[i].room && tiles[i].sum[r] >= 1 / ROOM;
+}
+
+static void by_maxima(tile *t)
 {
     float max[ST_CPU_MAX_MR], rescale[ST_CPU_MAX_MR];
     for (int r = 0; r < t->n; r++) {
         max[r] = -INFINITY;
-        sum[r] = 0;
+        t->sum[r] = 0;
     }
     for (int64_t key = 0; key < t->end; key += GROUP) {
         score_group(t, key);
-        t->k->softmax_tile(t->scores, t->n, 2 * panels_from(t, key), max, sum, rescale);
+        t->k->softmax_tile(t->scores, t->n, 2 * panels_from(t, key), max, t->sum, rescale);
         weigh_group(t, key, rescale);
     }
 }
 
-/* The rows' queries and results, and the queries of the rows that will probably be next: whole rows lie far apart. */
-static void prefetch(const st_cpu_attention *a, int64_t row, int n)
+/* A row's results, and the query of the row that will probably take its place in the next block: whole rows lie far apart. */
+static void prefetch(const st_cpu_attention *a, int64_t row, int64_t next)
 {
-    for (int r = 0; r < n; r++) {
-        const float *next = a->q + (row + n + r < a->n_q ? row + n + r : row) * a->q_stride;
-        const float *out = a->out + (row + r) * a->out_stride;
-        for (int i = 0; i < a->d; i += 16) {
-            __builtin_prefetch(next + i);
-            __builtin_prefetch(out + i, 1);
-        }
+    const float *const q = a->q + (next < a->n_q ? next : row) * a->q_stride, *const out = a->out + row * a->out_stride;
+    for (int i = 0; i < a->d; i += 16) {
+        __builtin_prefetch(q + i);
+        __builtin_prefetch(out + i, 1);
+    }
+}
+
+static void begin(tile *t, float *line, int n_rows)
+{
+    const st_cpu_attention *const a = t->a;
+    t->end = seen_by(t, t->n - 1); /* the last of these rows sees the most keys */
+    t->room = !a->causal;          /* powers may be limited to what is more than nothing: too much for hidden keys */
+    for (int r = 0; r < t->n; r++) {
+        /* scores come out in units of log 2, for exp2 */
+        t->k->scale(a->q + (t->row + r) * a->q_stride, a->scale * 1.44269504f, 0.0f, line, a->d);
+        t->k->pack_row(line, a->d, t->q + r * 16, t->n);
+        prefetch(a, t->row + r, t->row + r + n_rows);
+    }
+}
+
+static void finish(tile *t)
+{
+    const st_cpu_attention *const a = t->a;
+    for (int r = 0; r < t->n; r++)
+        t->sum[r] = t->sum[r] == 0 ? 0.0f : 1.0f / t->sum[r];
+    const st_cpu_epilogue e = {.out = a->out, .out_stride = a->out_stride};
+    for (int64_t p = 0; p < d_panels(a); p++) {
+        float *acc = t->out + p * t->n * ST_CPU_PANEL;
+        const int64_t left = a->d - p * ST_CPU_PANEL;
+        if (t->end == 0)
+            memset(acc, 0, sizeof(float) * (size_t)t->n * ST_CPU_PANEL);
+        t->k->scale_tile(acc, t->n, t->sum);
+        t->k->finish(&e, acc, t->n, t->n, t->row, p * ST_CPU_PANEL, (int)(left < ST_CPU_PANEL ? left : ST_CPU_PANEL));
     }
 }
 
@@ -165,32 +210,28 @@ void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, i
                            const float *packed, float *scratch)
 {
     const int64_t padded = round_up(a->d, ST_CPU_BLOCK), all = st_cpu_attention_pack_units(a) * ST_CPU_PANEL;
-    tile t = {.k = k, .a = a, .row = row, .n = n_rows};
-    t.keys = packed;
-    t.values = packed + all * d_steps(a);
-    t.q = scratch;
-    t.scores = t.q + ST_CPU_MAX_MR * padded;
-    t.out = t.scores + ST_CPU_MAX_MR * GROUP;
-    t.end = seen_by(&t, n_rows - 1); /* the last of these rows sees the most keys */
-    float *line = t.out + ST_CPU_MAX_MR * d_panels(a) * ST_CPU_PANEL, sum[ST_CPU_MAX_MR] = {0};
-    for (int r = 0; r < n_rows; r++) {
-        /* scores come out in units of log 2, for exp2 */
-        k->scale(a->q + (row + r) * a->q_stride, a->scale * 1.44269504f, 0.0f, line, a->d);
-        k->pack_row(line, a->d, t.q + r * 16, n_rows);
+    float *const out = scratch + ROWS * padded, *const scores = out + ROWS * d_panels(a) * ST_CPU_PANEL,
+                 *const line = scores + ST_CPU_MAX_MR * GROUP;
+    tile tiles[MOST_TILES];
+    int n_tiles = 0;
+    for (int r = 0; r < n_rows; r += k->mr) {
+        tile *const t = &tiles[n_tiles++];
+        *t = (tile){.k = k,
+                    .a = a,
+                    .keys = packed,
+                    .values = packed + all * d_steps(a),
+                    .row = row + r,
+                    .n = n_rows - r < k->mr ? n_rows - r : k->mr,
+                    .q = scratch + r * padded,
+                    .scores = scores,
+                    .out = out + r * d_panels(a) * ST_CPU_PANEL};
+        begin(t, line, n_rows);
     }
-    prefetch(a, row, n_rows);
-    if (a->causal ||
-        !by_powers(&t, sum)) /* powers may be limited to what is more than nothing: too much for hidden keys */
-        by_maxima(&t, sum);
-    for (int r = 0; r < n_rows; r++)
-        sum[r] = sum[r] == 0 ? 0.0f : 1.0f / sum[r];
-    const st_cpu_epilogue e = {.out = a->out, .out_stride = a->out_stride};
-    for (int64_t p = 0; p < d_panels(a); p++) {
-        float *acc = t.out + p * n_rows * ST_CPU_PANEL;
-        const int64_t left = a->d - p * ST_CPU_PANEL;
-        if (t.end == 0)
-            memset(acc, 0, sizeof(float) * (size_t)n_rows * ST_CPU_PANEL);
-        k->scale_tile(acc, n_rows, sum);
-        k->finish(&e, acc, n_rows, n_rows, row, p * ST_CPU_PANEL, (int)(left < ST_CPU_PANEL ? left : ST_CPU_PANEL));
+    if (!a->causal)
+        by_powers(tiles, n_tiles);
+    for (int i = 0; i < n_tiles; i++) {
+        if (!tiles[i].room)
+            by_maxima(&tiles[i]);
+        finish(&tiles[i]);
     }
 }

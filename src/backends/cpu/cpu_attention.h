@@ -1,6 +1,6 @@
 /* cpu_attention.h: attention of many queries of one head over its keys and values. Keys and values are packed once for
- * a head; then any number of threads take query rows. The scores of a few rows and 512 keys live in the first-level
- * cache at a time. */
+ * a head; then any number of threads take query rows. The scores of a few rows and 256 keys live in the first-level
+ * cache at a time, those keys and their values in the second. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_CPU_ATTENTION_H
 #define SOTTO_SRC_BACKENDS_CPU_CPU_ATTENTION_H
 
@@ -24,7 +24,9 @@ size_t st_cpu_attention_scratch(const st_cpu_attention *a);
 /* Packing comes in independent units of 32 keys. */
 int64_t st_cpu_attention_pack_units(const st_cpu_attention *a);
 void st_cpu_attention_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed);
-/* Query rows [row, row + n_rows), n_rows <= k->mr. Rows without visible keys give zeros. */
+/* Query rows that are best taken together. */
+int st_cpu_attention_tile(const st_cpu_kernels *k);
+/* Query rows [row, row + n_rows), n_rows <= st_cpu_attention_tile(k). Rows without visible keys give zeros. */
 void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows,
                            const float *packed, float *scratch);
 

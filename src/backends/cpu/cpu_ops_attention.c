@@ -64,8 +64,8 @@ static attention_way way_of(const st_cpu_kernels *k, const sotto_tensor *node, c
     if (st_cpu_takes_bf16(node) && st_cpu_attention_bf16_fits(k, a))
         return (attention_way){st_cpu_attention_bf16_tile(k, a), st_cpu_attention_bf16_packed(a),
                                st_cpu_attention_bf16_scratch(a), st_cpu_attention_bf16_pack, st_cpu_attention_bf16_rows};
-    return (attention_way){k->mr, st_cpu_attention_packed(a), st_cpu_attention_scratch(a), st_cpu_attention_pack,
-                           st_cpu_attention_rows};
+    return (attention_way){st_cpu_attention_tile(k), st_cpu_attention_packed(a), st_cpu_attention_scratch(a),
+                           st_cpu_attention_pack, st_cpu_attention_rows};
 }
 
 static void need_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)

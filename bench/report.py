@@ -145,6 +145,19 @@ def machine(bench):
             f"- commit {commit or 'unknown'}{', with changes' if changed else ''}; {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; load before the page was written: {load}\n")
 
 
+def other_machines(out):
+    """Links to the pages of other machines: docs/performance.md and those in folders beside it."""
+    docs = os.path.join(ROOT, "docs")
+    pages = [os.path.join(docs, name, "performance.md") for name in ["."] + sorted(os.listdir(docs))]
+    links = []
+    for page in pages:
+        if not os.path.exists(page) or os.path.samefile(os.path.dirname(page), out):
+            continue
+        name = next((line.split(": ", 1)[1].split(",")[0] for line in open(page, encoding="utf-8") if line.startswith("- processor: ")), "another")
+        links.append(f"[{name}]({os.path.relpath(page, out)})")
+    return f"- other machines: {', '.join(links)}\n" if links else ""
+
+
 def onednn_beside(gemm, onednn):
     """Ours are the products of f32 rows, which are converted on the way; theirs begin with rows of the product's type."""
     names = ("f32", "bf16", "i8")
@@ -319,8 +332,8 @@ def main():
         del stages["start"], stages["peers"], stages["matmul"], stages["blas"], stages["onednn"]
     got = {name: bench.measure(name, call) for name, call in stages.items() if name not in skip}
     text = ("# Performance\n\nWritten by `script/bench`, which runs everything below in one go; the figures of another machine, or another hour, differ: "
-            "compare within the page.\n\n" + machine(bench) + "\n"
-            "```sh\nscript/bench            # this page\nscript/bench peers      # the other programs alone\nscript/bench kernels --level all\nscript/bench command\n```\n\n"
+            "compare within the page.\n\n" + machine(bench) + other_machines(args.out) + "\n"
+            "```sh\nscript/bench            # this page; --out FOLDER writes it there\nscript/bench peers      # the other programs alone\nscript/bench kernels --level all\nscript/bench command\n```\n\n"
             + page_peers(bench, got.get("peers")) + page_model(got.get("model")) + page_start(got.get("start")) + page_sizes(got.get("sizes")) + page_kernels(bench, got.get("kernels"), got.get("blas"), got.get("onednn"))
             + page_matmul(got.get("matmul"), got.get("memcpy")))
     if bench.notes:

@@ -42,6 +42,7 @@ static const cli_option options[] = {
     CLI_DEVICE_OPTIONS(AT(llm.devices)),
     CLI_CPU_OPTION(AT(llm.cpu)),
     CLI_COMPUTE_OPTION(AT(llm.compute)),
+    CLI_LLM_MAPPING_OPTIONS(AT(llm)),
     {"matmul", NULL, CLI_FLAG, AT(matmul), NULL, NULL, 0, 0, NULL,
      "no model: products of every type of number with the shapes of every size of model"},
     {"memcpy", NULL, CLI_FLAG, AT(memcpy), NULL, NULL, 0, 0, NULL, "no model: reading and copying memory, by size"},

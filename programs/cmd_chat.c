@@ -40,6 +40,7 @@ static const cli_option options[] = {
     CLI_SAMPLING_OPTIONS(AT(sampling)),
     {"special", "-sp", CLI_FLAG, AT(special), NULL, NULL, 0, 0, NULL, "show control tokens"},
     CLI_LLM_COMPUTE_OPTIONS(AT(llm)),
+    CLI_LLM_MAPPING_OPTIONS(AT(llm)),
     {"timings", NULL, CLI_FLAG, AT(timings), NULL, NULL, 0, 0, NULL, "speed on stderr after each answer"},
     {"quiet", "-q", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {0}};

@@ -46,6 +46,7 @@ static const cli_option options[] = {
      "keep the state there: what the prompt has in common with it is not computed again; without a prompt its text "
      "goes on"},
     CLI_LLM_COMPUTE_OPTIONS(AT(llm)),
+    CLI_LLM_MAPPING_OPTIONS(AT(llm)),
     {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "one JSON object at the end instead of the text"},
     {"logprobs", "--n-probs", CLI_INT, AT(logprobs), "N", "0", 0, 1000, NULL,
      "with --json: the N likeliest tokens of each place, with the logarithms of their probabilities"},

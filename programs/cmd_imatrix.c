@@ -27,6 +27,7 @@ static const cli_option options[] = {
     CLI_LLM_SESSION_OPTIONS(AT(llm), "512"),
     {"chunks", NULL, CLI_INT, AT(chunks), "N", "-1", -1, 1e9, NULL, "only the first N chunks; -1 = all"},
     CLI_LLM_COMPUTE_OPTIONS(AT(llm)),
+    CLI_LLM_MAPPING_OPTIONS(AT(llm)),
     {"force", NULL, CLI_FLAG, AT(force), NULL, NULL, 0, 0, NULL, "write over an existing file"},
     {"quiet", "-q", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {0}};

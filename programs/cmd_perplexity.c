@@ -29,6 +29,7 @@ static const cli_option options[] = {
     {"stride", "--ppl-stride", CLI_INT, AT(stride), "N", "0", 0, 1 << 24, NULL,
      "chunks begin every N tokens, and the last N of each are scored; 0 = chunks side by side"},
     CLI_LLM_COMPUTE_OPTIONS(AT(llm)),
+    CLI_LLM_MAPPING_OPTIONS(AT(llm)),
     {"json", NULL, CLI_FLAG, AT(json), NULL, NULL, 0, 0, NULL, "as JSON"},
     {"quiet", "-q", CLI_FLAG, AT(quiet), NULL, NULL, 0, 0, NULL, "nothing on stderr but errors"},
     {0}};

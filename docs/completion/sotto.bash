@@ -64,7 +64,7 @@ _sotto()
             inspect) words="--help --json --no-tensors" ;;
             get) words="--help --list --output --url --sha256 --max-size --force --quiet" ;;
             devices) words="--help --ops --try --json" ;;
-            bench) words="--help --model --threads --runs --prompt --generate --depth --batch --cache-type-k --cache-type-v --steps --rows --device --gpu-layers --main-device --device-split --split --kv-device --no-offload --memory --cpu --compute --matmul --memcpy --json" ;;
+            bench) words="--help --model --threads --runs --prompt --generate --depth --batch --cache-type-k --cache-type-v --steps --rows --device --gpu-layers --main-device --device-split --split --kv-device --no-offload --memory --cpu --compute --no-mmap --mlock --matmul --memcpy --json" ;;
             help) words="--help --man --completion" ;;
             version) words="--help" ;;
             esac

@@ -312,6 +312,8 @@ complete -c sotto -n '__fish_seen_subcommand_from bench' -l no-offload -d 'compu
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l memory -d 'print what memory each device would need, and stop'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l cpu -r -a 'auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm' -d 'force an instruction set'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l compute -r -a 'auto f32 f16 bf16 int8' -d 'numbers that weights are kept and multiplied in; auto = what the device multiplies fastest'
+complete -c sotto -n '__fish_seen_subcommand_from bench' -l no-mmap -d 'read the file into memory instead of mapping it'
+complete -c sotto -n '__fish_seen_subcommand_from bench' -l mlock -d 'keep the mapped file in memory while loading'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l matmul -d 'no model: products of every type of number with the shapes of every size of model'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l memcpy -d 'no model: reading and copying memory, by size'
 complete -c sotto -n '__fish_seen_subcommand_from bench' -l json -d 'as JSON'

@@ -373,6 +373,8 @@ _sotto()
             '--memory[print what memory each device would need, and stop]' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that weights are kept and multiplied in; auto = what the device multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--mlock[keep the mapped file in memory while loading]' \
             '--matmul[no model\: products of every type of number with the shapes of every size of model]' \
             '--memcpy[no model\: reading and copying memory, by size]' \
             '--json[as JSON]' \

@@ -43,16 +43,16 @@ typedef struct cli_llm_args {
          0,                                                                                                             \
          "auto f32 f16 int8",                                                                                           \
          "numbers that products are computed in; f32 = weights expanded exactly; auto = what the device prefers"},      \
-        {"no-gpu", "-ng",                                                                                               \
-         CLI_FLAG, (at) + offsetof(cli_llm_args, no_gpu),                                                               \
-         NULL,     NULL,                                                                                                \
-         0,        0,                                                                                                   \
-         NULL,     "same as --device cpu"},                                                                             \
-        {"no-mmap", NULL, CLI_FLAG, (at) + offsetof(cli_llm_args, no_mmap),           NULL, NULL,                       \
-         0,         0,    NULL,     "read the file into memory instead of mapping it"},                                 \
     {                                                                                                                   \
-        "mlock", NULL, CLI_FLAG, (at) + offsetof(cli_llm_args, mlock), NULL, NULL, 0, 0, NULL,                          \
-            "keep the mapped file in memory while loading"                                                              \
+        "no-gpu", "-ng", CLI_FLAG, (at) + offsetof(cli_llm_args, no_gpu), NULL, NULL, 0, 0, NULL,                       \
+            "same as --device cpu"                                                                                      \
+    }
+#define CLI_LLM_MAPPING_OPTIONS(at)                                                            \
+    {"no-mmap", NULL, CLI_FLAG, (at) + offsetof(cli_llm_args, no_mmap),           NULL, NULL,  \
+     0,         0,    NULL,     "read the file into memory instead of mapping it"},            \
+    {                                                                                          \
+        "mlock", NULL, CLI_FLAG, (at) + offsetof(cli_llm_args, mlock), NULL, NULL, 0, 0, NULL, \
+            "keep the mapped file in memory while loading"                                     \
     }
 #define CLI_LLM_CACHE_OPTIONS(at)                                                                         \
     {"batch", "-b -ub --batch-size --ubatch-size",                                                        \

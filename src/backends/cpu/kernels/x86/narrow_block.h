@@ -58,6 +58,7 @@ static void block_i8(const st_cpu_narrow_block *b)
             const tile_job t = {.a = b->a + (size_t)b->chunks * 64 * (size_t)r,
                                 .panel = panel,
                                 .chunks = b->chunks,
+                                .rows = rows,
                                 .scale = b->scale + r,
                                 .ahead = (const char *)panel + (ahead < b->panel_bytes ? b->panel_bytes + ahead : 0),
                                 .out = e->out + (b->row + r) * e->out_stride + col,

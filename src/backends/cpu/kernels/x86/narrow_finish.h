@@ -12,12 +12,12 @@ enum { MOST_CHUNKS = 512 }; /* up to here the sum of a column's weights fits 23 
 
 typedef struct tile_job {
     const uint8_t *a, *panel; /* the panel with its header */
-    int chunks;
+    int chunks, rows;         /* rows <= ST_NARROW_ROWS */
     const st_cpu_row_scale *scale;
     const char *ahead; /* what is fetched meanwhile */
     float *out;
     ptrdiff_t out_stride;
-    uint8_t *acc; /* [2][ST_NARROW_ROWS][16] */
+    uint8_t *acc; /* [2][rows][16] */
 } tile_job;
 
 /* The sums of weights of VL columns from `column` on, as first_sums() takes them. */
@@ -45,18 +45,24 @@ INL void block_finish(int act, const st_cpu_epilogue *e, const tile_job *t, cons
             more[v] = bias != NULL ? v_load(bias + half + v * VL)
                                    : v_set1(-0.0f); /* changes no number, not even the sign of a zero */
         }
-        for (int r = 0; r < ST_NARROW_ROWS; r++) {
-            const vf row = v_set1(t->scale[r].scale);
+        const uint8_t *acc = t->acc + 4 * tile_at(t->rows, 0, half);
+        float *out = t->out + half;
+        const float *more_out = residual != NULL ? residual + half : NULL;
+        const ptrdiff_t out_stride = t->out_stride, residual_stride = e->residual_stride;
+        const st_cpu_row_scale *scale = t->scale, *end = scale + t->rows;
+        for (; scale < end; scale++, acc += 64, out += out_stride) {
+            const vf row = v_set1(scale->scale);
             UNROLL for (int v = 0; v < 2; v++)
             {
-                const int at = half + v * VL;
-                const vi sum = vi_load(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, at));
+                const vi sum = vi_load(acc + 4 * tile_at(t->rows, 0, v * VL));
                 vf x = v_add(v_mul(vi_float(sum), v_mul(row, columns[v])), more[v]);
                 x = activate(act < 0 ? e->act : (sotto_activation)act, x);
                 if (residual != NULL)
-                    x = v_add(x, v_load(residual + r * e->residual_stride + at));
-                v_store(t->out + r * e->out_stride + at, x);
+                    x = v_add(x, v_load(more_out + v * VL));
+                v_store(out + v * VL, x);
             }
+            if (residual != NULL)
+                more_out += residual_stride;
         }
     }
 }

@@ -23,10 +23,10 @@ typedef struct product_case {
     int64_t m, n, k;
 } product_case;
 
-static const product_case cases[] = {{1, 32, 64},   {2, 33, 65},   {3, 1, 1},      {5, 70, 544},
-                                     {8, 31, 33},   {12, 64, 512}, {13, 40, 100},  {16, 32, 128},
-                                     {17, 33, 100}, {31, 65, 63},  {33, 34, 96},   {61, 32, 200},
-                                     {129, 35, 72}, {260, 64, 64}, {75, 70, 1500}, {128, 40, 700}};
+static const product_case cases[] = {{1, 32, 64},    {2, 33, 65},    {3, 1, 1},     {5, 70, 544},  {8, 31, 33},
+                                     {12, 64, 512},  {13, 40, 100},  {16, 32, 128}, {17, 33, 100}, {31, 65, 63},
+                                     {33, 34, 96},   {61, 32, 200},  {129, 35, 72}, {260, 64, 64}, {75, 70, 1500},
+                                     {128, 40, 700}, {22, 300, 1100}};
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 /* Rows of all sorts: mixed, positive, negative, constant, zero, tiny and large ranges. */

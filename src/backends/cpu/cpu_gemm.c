@@ -336,6 +336,7 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
                                            .col = panel * ST_CPU_PANEL,
                                            .n = right->n,
                                            .acc = s.acc,
+                                           .acc_panels = group_of(right->k),
                                            .wide = (uint8_t *)s.expanded};
         t.narrow->block(&block);
         return;

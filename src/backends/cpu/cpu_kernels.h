@@ -141,8 +141,9 @@ typedef struct st_cpu_narrow_block {
     size_t panel_bytes;
     int64_t n_panels;
     int64_t row, col, n; /* where this is in the product, and how many columns that has */
-    void *acc;           /* scratch: ST_CPU_ROW_BLOCK * 32 numbers */
-    uint8_t *wide;       /* scratch: 64 KiB */
+    void *acc;           /* scratch: acc_panels * ST_CPU_ROW_BLOCK * 32 numbers */
+    int64_t acc_panels;
+    uint8_t *wide; /* scratch: 64 KiB */
 } st_cpu_narrow_block;
 
 typedef struct st_cpu_narrow {

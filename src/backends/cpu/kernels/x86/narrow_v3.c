@@ -1,12 +1,16 @@
-/* narrow_v3.c: 8-bit products of narrow_words.h for x86-64-v3. A tile is 4 rows of 16 columns at a time. */
+/* narrow_v3.c: 8-bit products of narrow_words.h for x86-64-v3. A tile is 6 rows, 3 of 32 columns at a time: 12
+ * sums, a vector of weights, a row's words and their product. */
 #include "../vec_v3.h"
 
 #include "backends/cpu/cpu_kernels.h"
 
 #define MM(name) _mm256_##name
-#define ST_NARROW_ROWS 4
+#define ST_NARROW_ROWS 6
 #include "narrow_finish.h"
 #include "../narrow_pack.h"
+
+#define EACH_PASS(X) X(3) X(2) X(1)
+enum { PASS_ROWS = 3, PASS_VECTORS = 4, PASS_HELD = 1, PASS_FOURS = 4 };
 
 INL vi add_to(vi c, vi x)
 {

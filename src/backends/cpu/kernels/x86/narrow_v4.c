@@ -8,6 +8,9 @@
 #include "narrow_finish.h"
 #include "../narrow_pack.h"
 
+#define EACH_PASS(X) X(8) X(4) X(2) X(1)
+enum { PASS_ROWS = 8, PASS_VECTORS = 2, PASS_HELD = 2, PASS_FOURS = 1 };
+
 INL vi add_to(vi c, vi x)
 {
     __asm__("vpaddd %1, %0, %0" : "+v"(c) : "v"(x));

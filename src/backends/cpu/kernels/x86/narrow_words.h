@@ -1,7 +1,11 @@
 /* narrow_words.h: 8-bit products for levels that multiply words but not bytes (contracts in cpu_kernels.h). Pairs of words give
  * sums of two products, which cannot overflow. Rows are packed as words, 128 bytes a chunk, of four k the first and the third
  * before the second and the fourth: so a shift or two make words of the weights. Blocks of rows have a part of a panel made
- * words once for all of its tiles. Included after a vec_*.h, ../narrow_pack.h and narrow_finish.h by files that define
+ * words once for all of its tiles, and some neighbouring panels meet a part of the rows where whole rows are too long to stay in
+ * the cache. Included after a vec_*.h, ../narrow_pack.h and narrow_finish.h by files that define
+ *   PASS_ROWS, PASS_VECTORS                rows and vectors of columns that meet at once
+ *   PASS_HELD                              of those vectors, the weights that are held in registers; the others are read for each row
+ *   PASS_FOURS                             fours of k that are written out
  *   vi add_to(vi c, vi x)                  c + x, in that order: compilers add up what is added first, and run out of registers
  *   vi words_row(const vf x[2], vi zero)   round(x) + zero, clamped to 0 .. 255, as words in that order */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_WORDS_H
@@ -11,6 +15,7 @@ enum {
     WORD_CHUNK = 2 * ST_CPU_I8_BLOCK, /* bytes of a packed row's chunk */
     BYTE_CHUNK = 64 * ST_CPU_PANEL,   /* of a panel's */
     PART = 4,                         /* chunks that are made words at once: 16 KiB */
+    FEW_TILES = 2,                    /* of rows that meet the weights as they are */
     FEW_PART = 2                      /* chunks of few rows that all columns meet, and how far ahead they are fetched */
 };
 
@@ -24,21 +29,20 @@ INL vi second_and_fourth(vi bytes)
     return MM(srai_epi16)(bytes, 8);
 }
 
-/* c += 2 * VL columns of `chunks` chunks; b: weights from the column on, as words or as bytes, which are fetched ahead */
-INL void words_columns(int rows, vi c[][2], const uint8_t *a, const uint8_t *b, int chunks, bool wide)
+/* c += 2 * VL columns of `chunks` chunks; b: weights from the column on, which are fetched ahead */
+INL void words_columns(int rows, vi c[][2], const uint8_t *a, const uint8_t *b, int chunks)
 {
     for (int i = 0; i < chunks; i++, a += WORD_CHUNK * (rows - 1)) {
-        for (int four = 0; four < 16; four++, a += 8, b += (wide ? 8 : 4) * ST_CPU_PANEL) {
+        for (int four = 0; four < 16; four++, a += 8, b += 4 * ST_CPU_PANEL) {
             vi bytes[2];
-            for (int line = 0; line < 8 * VL && !wide; line += 64)
+            for (int line = 0; line < 8 * VL; line += 64)
                 __builtin_prefetch(b + FEW_PART * BYTE_CHUNK + line, 0, 2);
-            UNROLL for (int v = 0; v < 2 && !wide; v++) bytes[v] = vi_load(b + 4 * v * VL);
+            UNROLL for (int v = 0; v < 2; v++) bytes[v] = vi_load(b + 4 * v * VL);
             UNROLL for (int pair = 0; pair < 2; pair++)
             {
                 vi w[2];
-                UNROLL for (int v = 0; v < 2; v++) w[v] = wide        ? vi_load(b + 4 * (pair * ST_CPU_PANEL + v * VL))
-                                                          : pair == 0 ? first_and_third(bytes[v])
-                                                                      : second_and_fourth(bytes[v]);
+                UNROLL for (int v = 0; v < 2; v++) w[v] =
+                    pair == 0 ? first_and_third(bytes[v]) : second_and_fourth(bytes[v]);
                 UNROLL for (int r = 0; r < rows; r++)
                 {
                     int32_t x;
@@ -61,7 +65,7 @@ INL void words_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uin
             vi c[ST_NARROW_ROWS][2];
             UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) c[r][v] =
                 from == 0 ? vi_set1(0) : vi_load(acc + 4 * tile_at(rows, r, column + v * VL));
-            words_columns(rows, c, a + WORD_CHUNK * rows * from, b + BYTE_CHUNK * from + 4 * column, n, false);
+            words_columns(rows, c, a + WORD_CHUNK * rows * from, b + BYTE_CHUNK * from + 4 * column, n);
             UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
                 memcpy(acc + 4 * tile_at(rows, r, column + v * VL), &c[r][v], sizeof(vi));
         }
@@ -76,7 +80,8 @@ INL void words_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uin
         words_few(R, a, b, chunks, acc);                                       \
     }
 #define EACH_WORDS_4(X) X(1) X(2) X(3) X(4)
-#define EACH_WORDS_8(X) EACH_WORDS_4(X) X(5) X(6) X(7) X(8)
+#define EACH_WORDS_6(X) EACH_WORDS_4(X) X(5) X(6)
+#define EACH_WORDS_8(X) EACH_WORDS_6(X) X(7) X(8)
 #define EACH_WORDS(X) ST_CAT(EACH_WORDS, ST_NARROW_ROWS)(X)
 EACH_WORDS(WORDS)
 
@@ -93,71 +98,139 @@ static void widen(const uint8_t *b, int chunks, uint8_t *wide)
     }
 }
 
-/* A part of a whole tile: `chunks` chunks from t->a on, added to its sums unless it is the first. */
-static void words_tile(const tile_job *t, const uint8_t *wide, int chunks, bool first)
+INL vi words_from(vi x, const uint8_t *w)
 {
-    for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {
-        vi c[ST_NARROW_ROWS][2];
-        UNROLL for (int v = 0; v < 2; v++)
+    typedef vi unaligned __attribute__((aligned(1)));
+    vi out;
+    __asm__("vpmaddwd %2, %1, %0" : "=v"(out) : "v"(x), "m"(*(const unaligned *)(const void *)w));
+    return out;
+}
+
+/* PASS_FOURS fours of k of the rows at a, WORD_CHUNK bytes apart, times PASS_VECTORS vectors of columns */
+INL void words_fours(int rows, vi c[][PASS_VECTORS], const uint8_t *a, const uint8_t *wide)
+{
+    UNROLL for (int pair = 0; pair < 2 * PASS_FOURS; pair++)
+    {
+        const uint8_t *w = wide + 4 * ST_CPU_PANEL * pair;
+        vi held[PASS_HELD];
+        UNROLL for (int v = 0; v < PASS_HELD; v++) held[v] = vi_load(w + 4 * v * VL);
+        UNROLL for (int r = 0; r < rows; r++)
         {
-            const vi sums = split_sums(t->panel, column + v * VL);
-            UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) c[r][v] =
-                first ? first_sums(t->scale[r].zero, sums)
-                      : vi_load(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, column + v * VL));
+            int32_t x;
+            memcpy(&x, a + WORD_CHUNK * r + 4 * pair, sizeof x);
+            const vi xs = vi_set1(x);
+            UNROLL for (int v = 0; v < PASS_VECTORS; v++) c[r][v] =
+                add_to(c[r][v], v < PASS_HELD ? MM(madd_epi16)(xs, held[v]) : words_from(xs, w + 4 * v * VL));
         }
-        words_columns(ST_NARROW_ROWS, c, t->a, wide + 4 * column, chunks, true);
-        UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++)
-            memcpy(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, column + v * VL), &c[r][v], sizeof(vi));
     }
 }
 
-INL tile_job words_job(const st_cpu_narrow_block *b, int64_t p, int r)
+/* A part of some of a tile's rows, from `row` on: `chunks` chunks from t->a on, added to the sums unless it is the first. */
+INL void words_pass(int rows, const tile_job *t, int row, const uint8_t *wide, int chunks, bool first)
+{
+    for (int column = 0; column < ST_CPU_PANEL; column += PASS_VECTORS * VL) {
+        vi c[PASS_ROWS][PASS_VECTORS], sums[PASS_VECTORS];
+        UNROLL for (int v = 0; v < PASS_VECTORS; v++) sums[v] = split_sums(t->panel, column + v * VL);
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < PASS_VECTORS; v++) c[r][v] =
+            first ? first_sums(t->scale[row + r].zero, sums[v])
+                  : vi_load(t->acc + 4 * tile_at(t->rows, row + r, column + v * VL));
+        const uint8_t *a = t->a + WORD_CHUNK * row, *w = wide + 4 * column;
+        for (int i = 0; i < chunks; i++, a += WORD_CHUNK * (t->rows - 1))
+            for (int four = 0; four < 16; four += PASS_FOURS, a += 8 * PASS_FOURS, w += 8 * ST_CPU_PANEL * PASS_FOURS)
+                words_fours(rows, c, a, w);
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < PASS_VECTORS; v++)
+            memcpy(t->acc + 4 * tile_at(t->rows, row + r, column + v * VL), &c[r][v], sizeof(vi));
+    }
+}
+
+/* Functions of their own, as compilers move sums about in larger ones. */
+#define PASS(R)                                                                                                 \
+    __attribute__((noinline)) static void pass_##R(const tile_job *t, int row, const uint8_t *wide, int chunks, \
+                                                   bool first)                                                  \
+    {                                                                                                           \
+        words_pass(R, t, row, wide, chunks, first);                                                             \
+    }
+EACH_PASS(PASS)
+
+INL void words_tile(const tile_job *t, const uint8_t *wide, int chunks, bool first)
+{
+    int row = 0;
+#define ROWS_OF(R)                       \
+    for (; row + R <= t->rows; row += R) \
+        pass_##R(t, row, wide, chunks, first);
+    EACH_PASS(ROWS_OF)
+#undef ROWS_OF
+}
+
+/* Row r and those behind it times panel p; `acc` is that of the panel. */
+INL tile_job words_job(const st_cpu_narrow_block *b, int64_t p, int r, uint8_t *acc)
 {
     const int64_t col = b->col + p * ST_CPU_PANEL;
     return (tile_job){.a = b->a + (size_t)b->chunks * WORD_CHUNK * (size_t)r,
                       .panel = b->panels + b->panel_bytes * (size_t)p,
                       .chunks = b->chunks,
+                      .rows = b->rows - r < ST_NARROW_ROWS ? b->rows - r : ST_NARROW_ROWS,
                       .scale = b->scale + r,
                       .out = b->e->out + (b->row + r) * b->e->out_stride + col,
                       .out_stride = b->e->out_stride,
-                      .acc = (uint8_t *)b->acc + (size_t)r * 4 * ST_CPU_PANEL};
+                      .acc = acc + (size_t)r * 4 * ST_CPU_PANEL};
 }
 
-/* The first `rows` rows, whole tiles, times a whole panel. */
-static void words_panel(const st_cpu_narrow_block *b, int64_t p, int rows)
+INL const uint8_t *words_at(const st_cpu_narrow_block *b, int64_t p, int chunk)
+{
+    return b->panels + b->panel_bytes * (size_t)p + ST_CPU_I8_HEADER + (size_t)chunk * BYTE_CHUNK;
+}
+
+/* All rows times a part of a whole panel. Each tile has its share of the next part fetched, and in the last part the places of
+ * its results. */
+static void words_part(const st_cpu_narrow_block *b, int64_t p, int from, const uint8_t *next, uint8_t *acc)
+{
+    const int chunks = b->chunks - from < PART ? b->chunks - from : PART;
+    const int tiles = (b->rows + ST_NARROW_ROWS - 1) / ST_NARROW_ROWS;
+    const int lines = (PART * BYTE_CHUNK / 64 + tiles - 1) / tiles;
+    const bool last = from + chunks == b->chunks;
+    widen(words_at(b, p, from), chunks, b->wide);
+    for (int r = 0; r < b->rows; r += ST_NARROW_ROWS) {
+        tile_job t = words_job(b, p, r, acc);
+        t.a += (size_t)from * WORD_CHUNK * (size_t)t.rows;
+        for (int i = 0; i < lines; i++, next += 64)
+            __builtin_prefetch(next, 0, 2);
+        for (int i = 0; i < t.rows && last; i++) {
+            __builtin_prefetch(t.out + i * t.out_stride);
+            __builtin_prefetch(t.out + i * t.out_stride + ST_CPU_PANEL - 1);
+        }
+        words_tile(&t, b->wide, chunks, from == 0);
+        if (last)
+            block_finish_tile(b->e, &t, b->row + r, b->col + p * ST_CPU_PANEL);
+    }
+}
+
+/* `n` whole panels from p on, which have sums of their own. */
+static void words_panels(const st_cpu_narrow_block *b, int64_t p, int64_t n)
 {
     for (int from = 0; from < b->chunks; from += PART) {
-        const int chunks = b->chunks - from < PART ? b->chunks - from : PART;
-        widen(b->panels + b->panel_bytes * (size_t)p + ST_CPU_I8_HEADER + (size_t)from * BYTE_CHUNK, chunks, b->wide);
-        for (int r = 0; r < rows; r += ST_NARROW_ROWS) {
-            tile_job t = words_job(b, p, r);
-            t.a += (size_t)from * WORD_CHUNK * ST_NARROW_ROWS;
-            const bool last = from + chunks == b->chunks;
-            for (int i = 0; i < ST_NARROW_ROWS && last; i++) {
-                __builtin_prefetch(t.out + i * t.out_stride);
-                __builtin_prefetch(t.out + i * t.out_stride + ST_CPU_PANEL - 1);
-            }
-            words_tile(&t, b->wide, chunks, from == 0);
-            if (last)
-                block_finish_tile(b->e, &t, b->row + r, b->col + p * ST_CPU_PANEL);
+        for (int64_t i = 0; i < n; i++) {
+            const bool over = i + 1 == n;
+            const int chunk = over ? from + PART : from;
+            const uint8_t *next = chunk < b->chunks ? words_at(b, over ? p : p + i + 1, chunk) : words_at(b, p + n, 0);
+            words_part(b, p + i, from, next, (uint8_t *)b->acc + i * 4 * ST_CPU_ROW_BLOCK * ST_CPU_PANEL);
         }
     }
 }
 
 static void block_words(const st_cpu_narrow_block *b)
 {
-    for (int64_t p = 0; p < b->n_panels; p++) {
+    const bool many = b->rows > FEW_TILES * ST_NARROW_ROWS && b->chunks > 0 && b->chunks <= MOST_CHUNKS;
+    const int64_t full = (b->n - b->col) / ST_CPU_PANEL, whole = !many ? 0 : full < b->n_panels ? full : b->n_panels;
+    for (int64_t p = 0; p < whole; p += b->acc_panels)
+        words_panels(b, p, whole - p < b->acc_panels ? whole - p : b->acc_panels);
+    for (int64_t p = whole; p < b->n_panels; p++) {
         const int64_t col = b->col + p * ST_CPU_PANEL;
         const int cols = (int)(b->n - col < ST_CPU_PANEL ? b->n - col : ST_CPU_PANEL);
-        const bool whole = cols == ST_CPU_PANEL && b->chunks <= MOST_CHUNKS && b->rows >= 2 * ST_NARROW_ROWS;
-        int r = whole ? b->rows / ST_NARROW_ROWS * ST_NARROW_ROWS : 0;
-        if (r > 0)
-            words_panel(b, p, r);
-        for (; r < b->rows; r += ST_NARROW_ROWS) {
-            const int rows = b->rows - r < ST_NARROW_ROWS ? b->rows - r : ST_NARROW_ROWS;
-            const tile_job t = words_job(b, p, r);
-            b->k->i8.product[rows](t.a, t.panel + ST_CPU_I8_HEADER, b->chunks, t.acc);
-            b->k->finish_i8(b->e, (const int32_t *)(const void *)t.acc, rows, rows, false, b->row + r, col, cols,
+        for (int r = 0; r < b->rows; r += ST_NARROW_ROWS) {
+            const tile_job t = words_job(b, p, r, b->acc);
+            b->k->i8.product[t.rows](t.a, t.panel + ST_CPU_I8_HEADER, b->chunks, t.acc);
+            b->k->finish_i8(b->e, (const int32_t *)(const void *)t.acc, t.rows, t.rows, false, b->row + r, col, cols,
                             t.scale, t.panel);
         }
     }

@@ -1,9 +1,10 @@
 /* narrow_words.h: 8-bit products for levels that multiply words but not bytes (contracts in cpu_kernels.h). Pairs of words give
  * sums of two products, which cannot overflow. Rows are packed as words, 128 bytes a chunk, of four k the first and the third
- * before the second and the fourth: so a shift or two make words of the weights. Blocks of rows have a part of a panel made
+ * before the second and the fourth: so one instruction makes words of half of the weights. Blocks of rows have a part of a panel made
  * words once for all of its tiles, and some neighbouring panels meet a part of the rows where whole rows are too long to stay in
  * the cache. Included after a vec_*.h, ../narrow_pack.h and narrow_finish.h by files that define
- *   PASS_ROWS, PASS_VECTORS                rows and vectors of columns that meet at once
+ *   PASS_ROWS, PASS_VECTORS                rows and vectors of columns that meet at once, at most
+ *   EACH_PASS(X)                           X of each number of rows that may meet at once, from PASS_ROWS down to 1
  *   PASS_HELD                              of those vectors, the weights that are held in registers; the others are read for each row
  *   PASS_FOURS                             fours of k that are written out
  *   vi add_to(vi c, vi x)                  c + x, in that order: compilers add up what is added first, and run out of registers
@@ -98,6 +99,8 @@ static void widen(const uint8_t *b, int chunks, uint8_t *wide)
     }
 }
 
+/* Products of pairs of words with weights that are read for them alone. Written out, since compilers would read weights once for all
+ * rows, and have no registers for them. */
 INL vi words_from(vi x, const uint8_t *w)
 {
     typedef vi unaligned __attribute__((aligned(1)));

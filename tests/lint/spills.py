@@ -46,6 +46,7 @@ BOUNDS = [
     ("narrow_v3", r"words_6", 4),  # clang
     ("narrow_v4", r"words_1", 4),  # clang, over four k at once
     ("narrow_v4", r"block_words", 2),  # what a tile is told, once for each
+    ("attention_v3", r"pack_keys|add_group", 4),  # once for eight keys, and for a row of a group
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),
     (r"narrow_(?:v3|v4|avx\w+)", r"\w*pack_row\w*", 12),

@@ -244,6 +244,48 @@ typedef struct st_cpu_attend {
     void (*rows16)(const st_cpu_rows16 *a);
 } st_cpu_attend;
 
+enum {
+    ST_CPU_WORDS_GROUP = 128, /* keys whose values have a scale in common, and whose probabilities have the largest */
+    ST_CPU_WORDS_MAX_D = 128,
+    ST_CPU_WORDS_ROWS = 24 /* of a tile at most */
+};
+
+/* Packed keys and values, n <= 128 of them, of d (a multiple of 32) numbers as words with a sign. Words, their order apart, and
+ * scales are the same wherever they are made. Scales are NaN where numbers are none. */
+typedef struct st_cpu_word_group {
+    int n, d;
+    int16_t *keys;      /* [8][d / 2][16 keys][2] */
+    float *key_scale;   /* [128] */
+    int16_t *values;    /* [d / 16][64][16 columns][2]: keys in pairs, as the level likes them */
+    float *value_scale; /* [d] */
+} st_cpu_word_group;
+
+/* A tile of queries, and what has been made of them so far. */
+typedef struct st_cpu_word_tile {
+    int rows, d;    /* rows: a multiple of the level's */
+    int16_t *q;     /* [rows][128] */
+    float *q_scale; /* [24]; with it, scores are in units of log 2 */
+    float *max; /* [24]: the largest score without that scale; before the first group the least of all finite numbers */
+    float *sum; /* [rows][8]: of probabilities, in parts; 0 before the first group */
+    float *out; /* [d / 16][rows][16]: of weighted values; 0 before the first group */
+    float *scores; /* scratch: [rows][128] */
+    int16_t *p;    /* scratch: [rows][128] */
+} st_cpu_word_tile;
+
+/* Attention as products of words (cpu_attention_words.c), for levels without products of bf16. A query and a key have a scale
+ * each; probabilities are whole numbers up to 16383, for the largest score of a group of keys; the values of a group have a scale
+ * for each column. All sums of products fit 32 bits. */
+typedef struct st_cpu_words {
+    int rows; /* of a product; 0: the level has none */
+    /* n queries of t->d floats times scale, the last one again up to t->rows */
+    void (*pack_queries)(const float *x, ptrdiff_t stride, float scale, int n, const st_cpu_word_tile *t);
+    /* g->n keys, and values, of g->d floats; zero from there on to a multiple of 16 */
+    void (*pack_keys)(const float *x, ptrdiff_t stride, const st_cpu_word_group *g);
+    void (*pack_values)(const float *x, ptrdiff_t stride, const st_cpu_word_group *g);
+    /* What the queries of a tile make of a group. */
+    void (*add_group)(const st_cpu_word_tile *t, const st_cpu_word_group *g);
+} st_cpu_words;
+
 typedef struct st_cpu_kernels {
     st_cpu_level level;
     int mr;          /* rows of an f32 product tile */
@@ -264,6 +306,7 @@ typedef struct st_cpu_kernels {
     st_cpu_narrow bf16, i8; /* every level has i8 */
     st_cpu_dot dot;
     st_cpu_attend attend; /* NULLs: the level has none */
+    st_cpu_words words;
     /* Columns [col, col + cols) (cols <= 32) of rows [row, row + rows) from a product tile [2][tile_rows][16] through the
      * epilogue. */
     void (*finish)(const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows, int64_t row, int64_t col,
@@ -378,6 +421,7 @@ void st_cpu_fill_narrow_v4(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avxvnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
+void st_cpu_fill_attention_v3(st_cpu_kernels *k);
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
 void st_cpu_fill_block_amx(st_cpu_kernels *k);
 void st_cpu_fill_window_amx(st_cpu_kernels *k);

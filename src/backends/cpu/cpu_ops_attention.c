@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_attention.h"
 #include "backends/cpu/cpu_attention_bf16.h"
+#include "backends/cpu/cpu_attention_words.h"
 #include "backends/cpu/cpu_cells.h"
 #include "backends/cpu/cpu_chain.h"
 #include "backends/cpu/cpu_exec.h"
@@ -50,9 +51,10 @@ static bool supports_attention(const sotto_tensor *node)
            node->src[0]->dim[0] <= 1024;
 }
 
-/* How a node is computed: in f32, or in bf16 where that is allowed and the level has it. */
+/* How a node is computed: in f32, or, where that is allowed, in bf16 or words, whichever the level has. */
 typedef struct attention_way {
-    int tile; /* query rows of a unit */
+    int tile;      /* query rows of a unit */
+    int64_t units; /* of packing */
     size_t packed, scratch;
     void (*pack)(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed);
     void (*rows)(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows, const float *packed,
@@ -62,10 +64,18 @@ typedef struct attention_way {
 static attention_way way_of(const st_cpu_kernels *k, const sotto_tensor *node, const st_cpu_attention *a)
 {
     if (st_cpu_takes_bf16(node) && st_cpu_attention_bf16_fits(k, a))
-        return (attention_way){st_cpu_attention_bf16_tile(k, a), st_cpu_attention_bf16_packed(a),
-                               st_cpu_attention_bf16_scratch(a), st_cpu_attention_bf16_pack, st_cpu_attention_bf16_rows};
-    return (attention_way){st_cpu_attention_tile(k), st_cpu_attention_packed(a), st_cpu_attention_scratch(a),
-                           st_cpu_attention_pack, st_cpu_attention_rows};
+        return (attention_way){st_cpu_attention_bf16_tile(k, a), st_cpu_attention_pack_units(a),
+                               st_cpu_attention_bf16_packed(a),  st_cpu_attention_bf16_scratch(a),
+                               st_cpu_attention_bf16_pack,       st_cpu_attention_bf16_rows};
+    if (st_cpu_takes_bf16(node) && st_cpu_attention_words_fits(k, a))
+        return (attention_way){ST_CPU_WORDS_ROWS,
+                               st_cpu_attention_words_units(a),
+                               st_cpu_attention_words_packed(a),
+                               st_cpu_attention_words_scratch(a),
+                               st_cpu_attention_words_pack,
+                               st_cpu_attention_words_rows};
+    return (attention_way){st_cpu_attention_tile(k),    st_cpu_attention_pack_units(a), st_cpu_attention_packed(a),
+                           st_cpu_attention_scratch(a), st_cpu_attention_pack,          st_cpu_attention_rows};
 }
 
 static void need_attention(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_need *need)
@@ -74,7 +84,7 @@ static void need_attention(const st_cpu_kernels *k, const sotto_tensor *node, st
     const st_cpu_attention a = head_of(node, 0, 0, false);
     const attention_way way = way_of(k, node, &a);
     need->n_phase = 2;
-    need->units[0] = q->dim[3] * key->dim[1] * st_cpu_attention_pack_units(&a);
+    need->units[0] = q->dim[3] * key->dim[1] * way.units;
     need->units[1] = q->dim[3] * q->dim[1] * ((a.n_q + way.tile - 1) / way.tile);
     need->thread_floats = way.scratch;
     need->shared_floats = way.packed * (size_t)(q->dim[3] * key->dim[1]);
@@ -86,16 +96,16 @@ static void run_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
     const int64_t heads = q->dim[1], heads_kv = key->dim[1], share = heads_kv > 0 ? heads / heads_kv : 1;
     const st_cpu_attention any = head_of(node, 0, 0, false);
     const attention_way way = way_of(r->k, node, &any);
-    const int64_t units = st_cpu_attention_pack_units(&any), tiles = (q->dim[2] + way.tile - 1) / way.tile;
+    const int64_t tiles = (q->dim[2] + way.tile - 1) / way.tile;
     const size_t queries = phase == ST_CPU_ATTENTION_PACKED ? st_cpu_attention_bf16_queries(&any) : 0;
     const float *const packed_q = r->shared + way.packed * (size_t)(q->dim[3] * heads_kv);
     int64_t start, count;
     while ((count = st_cpu_take(r, 16, &start)) > 0) {
         for (int64_t u = start; u < start + count; u++) {
             if (phase == 0) { /* heads first: theirs lie side by side */
-                const int64_t h = u % heads_kv, b = u / heads_kv / units;
+                const int64_t h = u % heads_kv, b = u / heads_kv / way.units;
                 const st_cpu_attention a = head_of(node, b, h * share, true);
-                way.pack(r->k, &a, u / heads_kv % units, r->shared + way.packed * (size_t)(b * heads_kv + h));
+                way.pack(r->k, &a, u / heads_kv % way.units, r->shared + way.packed * (size_t)(b * heads_kv + h));
             } else {
                 const int64_t head = u / tiles, row = u % tiles * way.tile, left = any.n_q - row;
                 st_cpu_attention a = head_of(node, head / heads, head % heads, true);

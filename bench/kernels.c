@@ -338,15 +338,19 @@ static sotto_status bench_attention(setup *s, sotto_backend *backend, const char
         status = fill_input(p.plan, qkv, (size_t)(3 * d) * N_POS, err);
     if (status == SOTTO_OK) {
         const double macs = 2.0 * N_POS * N_POS * d;
-        const bool bf16 = compute == SOTTO_COMPUTE_BF16;
-        bench_probe probe = bench_probe_of(&s->k, bf16 ? BENCH_BF16 : BENCH_F32);
+        const bool f32 = compute == SOTTO_COMPUTE_F32, bf16 = s->k.bf16.mr > 0;
+        bench_probe probe = bench_probe_of(&s->k, f32 ? BENCH_F32 : bf16 ? BENCH_BF16 : BENCH_WORDS);
         const bench_result r = bench_measure(run_plan, &p, macs, peak_rate, &probe, samples(s), least(s));
         const bench_result shown = {r.seconds, r.fraction, r.ceiling * 1e-9};
         char shape[48];
         snprintf(shape, sizeof shape, "%dx%dx%dx%d", heads, N_POS, N_POS, HEAD);
         status = p.status;
         *err = p.status == SOTTO_OK ? *err : p.err;
-        say(s, "attention", bf16 ? "bf16" : "f32", size, shape, macs / r.seconds * 1e-9, "GMAC/s", &shown, probe.name);
+        say(s, "attention",
+            f32    ? "f32"
+            : bf16 ? "bf16"
+                   : "words",
+            size, shape, macs / r.seconds * 1e-9, "GMAC/s", &shown, probe.name);
     }
     sotto_plan_free(p.plan);
     sotto_arena_free(arena);
@@ -422,7 +426,7 @@ static sotto_status bench_attentions(setup *s, sotto_error *err)
         const char *name = sizes[z].name;
         const int d = sizes[z].d;
         status = bench_attention(s, backend, name, d, SOTTO_COMPUTE_F32, err);
-        if (status == SOTTO_OK && s->k.bf16.mr > 0)
+        if (status == SOTTO_OK && (s->k.bf16.mr > 0 || s->k.words.rows > 0))
             status = bench_attention(s, backend, name, d, SOTTO_COMPUTE_BF16, err);
         static const int rows[] = {1, 5, 40};
         for (int i = 0; status == SOTTO_OK && i < 3; i++)

@@ -134,7 +134,7 @@ bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number)
         return (bench_probe){"vpmaddwd+vpaddd zmm", twelve * 32, madd_zmm, NULL};
     if (number == BENCH_I8 && level == ST_CPU_LEVEL_AVXVNNI)
         return (bench_probe){"vpdpbusd ymm", twelve * 32, i8_ymm, NULL};
-    if (number == BENCH_I8 && v3)
+    if ((number == BENCH_I8 || number == BENCH_WORDS) && v3)
         return (bench_probe){"vpmaddwd+vpaddd ymm", twelve * 16, madd_ymm, NULL};
     if (v4)
         return (bench_probe){"vfmadd231ps zmm", twelve * 16, fma_zmm, NULL};

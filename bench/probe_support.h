@@ -12,7 +12,7 @@ double bench_median(double *v, int n); /* sorts v */
 /* Whether a list of names with commas between them has this one; an empty one has all. */
 bool bench_listed(const char *list, const char *name);
 
-typedef enum bench_number { BENCH_F32, BENCH_BF16, BENCH_I8 } bench_number;
+typedef enum bench_number { BENCH_F32, BENCH_BF16, BENCH_I8, BENCH_WORDS } bench_number;
 
 typedef struct bench_probe {
     const char *name;    /* of the instruction, "vpdpbusd zmm" */

@@ -108,7 +108,7 @@ static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fi
                 high += (int64_t)(fine ? (q[l] >> 8) - (zero >> 8) : q[l] - zero) * weights[l];
                 low += (int64_t)((q[l] & 255) - (zero & 255)) * weights[l];
             }
-            const float sum = fine ? (float)high * 256.0f + (float)low : (float)high;
+            const float sum = (float)(fine ? high * 256 + low : high); /* rounded once */
             float column;
             memcpy(&column, weights - 4, 4);
             const float want = sum * (scale * column) + bias[j] + residual[i * c->n + j];

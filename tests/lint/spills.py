@@ -26,6 +26,7 @@ BOUNDS = [
     ("product_v3", r"skinny_Q[45]_[01]_\d", 170),  # a block of 32 rows expanded at once, unrolled as a whole
     ("product_v3", r"skinny_(Q8_0|BF16)_\d", 50),
     ("product_v4", r"product_i8_\d", 4),
+    ("narrow_v3", r"(?:words|fine)_[26]", 4),  # clang, which has the weights' bytes there; gcc none
     ("product_v4", r"skinny_Q5_[01]_\d", 30),
     ("product_v4", r"skinny_F16_1", 12),  # clang, which converts all weights of a block before it multiplies them
     ("window_amx", r"window_bf16", 4),

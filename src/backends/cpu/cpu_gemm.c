@@ -20,7 +20,9 @@ typedef struct route {
     int64_t chunks;              /* of a packed row */
     size_t chunk;                /* bytes of one */
     bool few, round;
-    int digits; /* packed rows of a row */
+    int digits;                     /* packed rows of a row */
+    bool fine;                      /* 8-bit: 16 bits on the left side, in two digits or as */
+    const st_cpu_fine_words *words; /* or NULL */
 } route;
 
 /* Rows of a tile of expanded weights. */
@@ -38,14 +40,18 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
     const st_cpu_narrow *narrow = right->type == ST_CPU_W_I8 ? &k->i8 : round && k->bf16.mr > 0 ? &k->bf16 : NULL;
     const bool few = n_total <= ST_CPU_FEW_ROWS;
     const int64_t blocks = st_cpu_blocks(right->type, right->k); /* one chunk each */
-    const int digits = right->type == ST_CPU_W_I8 && right->fine ? 2 : 1;
+    const bool fine = right->type == ST_CPU_W_I8 && right->fine;
+    const st_cpu_fine_words *words = fine && narrow->fine.pack_row != NULL ? &narrow->fine : NULL;
+    const int digits = fine && words == NULL ? 2 : 1;
     if (narrow != NULL)
         return (route){.narrow = narrow,
                        .tile = narrow->mr / digits,
                        .unit = narrow->row_unit,
                        .chunks = blocks,
                        .chunk = narrow->chunk > 0 ? (size_t)narrow->chunk : CHUNK,
-                       .digits = digits};
+                       .digits = digits,
+                       .fine = fine,
+                       .words = words};
     const bool fine_dot = right->fine && n_total <= FINE_ROWS;
     if ((right->int8 || fine_dot) && k->dot.direct[right->type][1] != NULL) {
         const int parts = fine_dot ? 2 : 1;
@@ -183,7 +189,9 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
                     continue;
                 leave_rest(x, right->k, dst, padded, a.unclipped);
                 t.dot->pack_row(right->type, a.unclipped, right->k, dst + (size_t)rows * t.chunk, padded);
-            } else if (t.narrow != NULL)
+            } else if (t.words != NULL)
+                t.words->pack_row(x, right->k, dst, padded, &a.scale[first + r]);
+            else if (t.narrow != NULL)
                 t.narrow->pack_row(x, right->k, dst, t.digits > 1 ? dst + t.chunk * (size_t)rows : NULL, padded,
                                    &a.scale[first + r]);
             else
@@ -322,7 +330,7 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
     const areas s = areas_of(scratch, right->k);
     const size_t panel_bytes = st_cpu_panel_bytes(right->type, right->k),
                  row_bytes = t.chunk * (size_t)(t.chunks * t.digits);
-    if (t.narrow != NULL && t.narrow->block != NULL && t.digits == 1) {
+    if (t.narrow != NULL && t.narrow->block != NULL && !t.fine) {
         const st_cpu_narrow_block block = {.k = k,
                                            .e = e,
                                            .a = s.packed,
@@ -363,9 +371,11 @@ void st_cpu_gemm_panels(const st_cpu_kernels *k, const st_cpu_right *right, cons
             const uint8_t *a = s.packed + row_bytes * (size_t)r;
             float *acc = t.narrow != NULL ? s.acc : sums + (size_t)(r * t.digits) * TILE;
             if (right->type == ST_CPU_W_I8) {
-                t.narrow->product[rows * t.digits](a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
-                k->finish_i8(e, (const int32_t *)(const void *)acc, padded, rows, t.digits > 1, row + r, col, cols,
-                             s.scale + r, w);
+                const st_cpu_narrow_product product =
+                    t.words != NULL ? t.words->product[rows] : t.narrow->product[rows * t.digits];
+                product(a, w + ST_CPU_I8_HEADER, (int)t.chunks, acc);
+                k->finish_i8(e, (const int32_t *)(const void *)acc, t.words != NULL ? 2 * rows : padded, rows, t.fine,
+                             row + r, col, cols, s.scale + r, w);
                 continue;
             }
             if (t.narrow != NULL)

@@ -116,7 +116,7 @@ typedef void (*st_cpu_map)(const float *x, float *y, int64_t n);
 /* What makes numbers of a row's bytes again: x = scale * (q - zero), q 0 .. 255. */
 typedef struct st_cpu_row_scale {
     float scale;
-    int32_t zero, fine_zero; /* fine_zero: of the second byte, where a number has two */
+    int32_t zero, fine_zero; /* of fine rows: of the high and of the low sum */
 } st_cpu_row_scale;
 
 /* Products of narrow numbers with packed weights as they are. A packed tile is [chunks][tile rows][64 bytes]: 32 bf16 or
@@ -125,8 +125,10 @@ typedef struct st_cpu_row_scale {
  * 8-bit: with lo = min(x, 0), hi = max(x, 0) of the row, scale = (hi - lo) / 255 and zero = round(-lo * 255 / (hi - lo)),
  * q = round(clamp(x * 255 / (hi - lo), -zero, 255 - zero)) + zero, ties to even; a row without range, or with one that makes
  * the quotient overflow, gives scale 0. A
- * number that is not finite makes the scale NaN. A fine row has 16 bits, 65535 for 255, in two bytes: the first, with its
- * zero, counts 256 times, and the second is a row of its own with fine_zero. All levels give the same integers: sums fit 32 bits for k < 66,000.
+ * number that is not finite makes the scale NaN. A fine row has 16 bits, 65535 for 255, and two sums: a high one, with its
+ * zero, counts 256 times, and a low one has fine_zero. Where a level multiplies bytes, they are those of the first and of the
+ * second byte; where it multiplies words, a number is one word, and the sum is parted. All levels give the same integers: sums
+ * fit 32 bits for k < 66,000.
  *
  * bf16: operands are rounded to nearest, ties to even. Sums are rounded as the level's instruction does it, each with numbers
  * below 2^-126 as 0: to nearest on x86, on arm64 to odd, where what f32 cannot hold becomes the neighbour whose last bit is set:
@@ -146,17 +148,27 @@ typedef struct st_cpu_narrow_block {
     uint8_t *wide; /* scratch: 64 KiB */
 } st_cpu_narrow_block;
 
+typedef void (*st_cpu_narrow_product)(const void *a, const void *b, int chunks, void *acc);
+
+/* Fine rows of a level that packs bytes as words: each number as a word, in tiles of as many rows and bytes. */
+typedef struct st_cpu_fine_words {
+    void (*pack_row)(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale); /* NULL: the level has none */
+    /* acc [2][2 * rows][16]: of each half the rows' high sums before their low ones. Indexed by rows, 1 .. mr. */
+    st_cpu_narrow_product product[ST_CPU_MAX_NARROW_MR / 2 + 1];
+} st_cpu_fine_words;
+
 typedef struct st_cpu_narrow {
     int mr; /* 0: the level has none */
     int row_unit;
     int chunk; /* bytes of a packed row's chunk where they are not 64: a level may pack bytes as words */
     /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. 8-bit
-     * only: fine is NULL or the place of the second bytes, and scale is set. */
+     * only: fine is NULL or the place of the second bytes, NULL where there are fine words, and scale is set. */
     void (*pack_row)(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale);
     /* Packed rows, not fine ones, times neighbouring panels, finished as by finish or finish_i8; NULL: the level has none. */
     void (*block)(const st_cpu_narrow_block *b);
     /* acc [2][tile rows][16] = A B, floats for bf16, int32 for 8-bit. Indexed by rows, 1 .. mr. */
-    void (*product[ST_CPU_MAX_NARROW_MR + 1])(const void *a, const void *b, int chunks, void *acc);
+    st_cpu_narrow_product product[ST_CPU_MAX_NARROW_MR + 1];
+    st_cpu_fine_words fine;
     /* Lays a tile of packed rows out as `product` likes it, in place, once all of its rows are there; NULL: it is. */
     void (*arrange)(void *tile, int64_t chunks, int rows);
 } st_cpu_narrow;
@@ -312,7 +324,7 @@ typedef struct st_cpu_kernels {
     void (*finish)(const st_cpu_epilogue *e, const float *acc, int tile_rows, int rows, int64_t row, int64_t col,
                    int cols);
     /* The same from integers: (acc - zero * sum of the column's weights) * (scale of the row * scale of the column).
-     * Fine: the second bytes' sums are `rows` rows further on in the tile. `scale` holds `rows` rows, `header` is that of the
+     * Fine: the low sums are `rows` rows further on in the tile. `scale` holds `rows` rows, `header` is that of the
      * panel (cpu_pack.h). */
     void (*finish_i8)(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, bool fine, int64_t row,
                       int64_t col, int cols, const st_cpu_row_scale *scale, const uint8_t *header);

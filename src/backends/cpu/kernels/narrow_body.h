@@ -81,7 +81,8 @@ static void pack_row_bf16(const float *x, int64_t k, float *dst, int rows)
         UNROLL for (int j = 0; j < 16; j += VL) v_store(dst + j, v_round_bf16(narrow_load(x, i + j, k)));
 }
 
-/* (acc - zero * sum of weights), of two digits 256 times the first's and the second's */
+/* acc - zero * sum of weights; of fine rows 256 times the high one and the low one, a sum of up to 39 bits that is rounded once:
+ * of its low 16 bits and what is above them a float holds either */
 INL vf finish_i8_sum(const int32_t *acc, int tile_rows, int r, int c, bool fine, int rows, vi sums,
                      const st_cpu_row_scale *scale)
 {
@@ -89,7 +90,9 @@ INL vf finish_i8_sum(const int32_t *acc, int tile_rows, int r, int c, bool fine,
     if (!fine)
         return vi_float(high);
     const vi low = vi_sub(vi_load(acc + tile_at(tile_rows, rows + r, c)), vi_mul(sums, vi_set1(scale[r].fine_zero)));
-    return v_add(v_mul(vi_float(high), v_set1(256.0f)), vi_float(low));
+    const vi carried = vi_add(high, vi_sar(low, 8)), byte = vi_set1(255);
+    const vi above = vi_sar(carried, 8), below = vi_or(vi_shl(vi_and(carried, byte), 8), vi_and(low, byte));
+    return v_add(v_mul(vi_float(above), v_set1(65536.0f)), vi_float(below));
 }
 
 INL void finish_i8_act(sotto_activation act, const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows,
@@ -118,6 +121,10 @@ INL void finish_i8_act(sotto_activation act, const st_cpu_epilogue *e, const int
 static void finish_i8(const st_cpu_epilogue *e, const int32_t *acc, int tile_rows, int rows, bool fine, int64_t row,
                       int64_t col, int cols, const st_cpu_row_scale *scale, const uint8_t *header)
 {
+    if (fine && e->act == SOTTO_ACT_NONE) {
+        finish_i8_act(SOTTO_ACT_NONE, e, acc, tile_rows, rows, true, row, col, cols, scale, header);
+        return;
+    }
     if (fine) {
         finish_i8_act(e->act, e, acc, tile_rows, rows, true, row, col, cols, scale, header);
         return;

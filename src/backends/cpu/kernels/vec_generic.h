@@ -175,6 +175,11 @@ INL vi vi_shr(vi a, int n)
 {
     return (vi)((vu)a >> (unsigned)n);
 }
+/* rounded down, as GCC and Clang shift */
+INL vi vi_sar(vi a, int n)
+{
+    return a >> n;
+}
 INL vf vi_float(vi a)
 {
     return __builtin_convertvector(a, vf);

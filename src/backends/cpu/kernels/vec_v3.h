@@ -165,6 +165,10 @@ INL vi vi_shr(vi a, int n)
 {
     return (vi)((__v8su)a >> (unsigned)n);
 }
+INL vi vi_sar(vi a, int n)
+{
+    return _mm256_srai_epi32(a, n);
+}
 INL vf vi_float(vi a)
 {
     return _mm256_cvtepi32_ps(a);

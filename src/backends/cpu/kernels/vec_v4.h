@@ -178,6 +178,10 @@ INL vi vi_shr(vi a, int n)
 {
     return (vi)((__v16su)a >> (unsigned)n);
 }
+INL vi vi_sar(vi a, int n)
+{
+    return _mm512_srai_epi32(a, (unsigned)n);
+}
 INL vf vi_float(vi a)
 {
     return _mm512_cvtepi32_ps(a);

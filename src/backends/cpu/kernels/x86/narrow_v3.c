@@ -10,6 +10,7 @@
 #include "../narrow_pack.h"
 
 #define EACH_PASS(X) X(3) X(2) X(1)
+enum { FEW_AHEAD = 1536, FEW_CACHE = 3 };
 enum { PASS_ROWS = 3, PASS_VECTORS = 4, PASS_HELD = 1, PASS_FOURS = 4 };
 
 INL vi add_to(vi c, vi x)
@@ -18,13 +19,17 @@ INL vi add_to(vi c, vi x)
     return c;
 }
 
+INL vi in_order(vi words)
+{
+    const vi fours = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8);
+    return _mm256_permute4x64_epi64(fours, 0xd8);
+}
+
 INL vi words_row(const vf x[2], vi zero)
 {
     const vi words = _mm256_add_epi16(_mm256_packs_epi32(_mm256_cvtps_epi32(x[0]), _mm256_cvtps_epi32(x[1])),
                                       _mm256_packs_epi32(zero, zero));
-    const vi bytes = _mm256_max_epi16(_mm256_min_epi16(words, _mm256_set1_epi16(255)), _mm256_setzero_si256());
-    const vi fours = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(bytes, 0xd8), 0xd8);
-    return _mm256_permute4x64_epi64(fours, 0xd8); /* fours of x[0] before those of x[1] */
+    return in_order(_mm256_max_epi16(_mm256_min_epi16(words, _mm256_set1_epi16(255)), _mm256_setzero_si256()));
 }
 
 #include "narrow_words.h"

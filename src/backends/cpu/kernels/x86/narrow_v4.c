@@ -9,6 +9,7 @@
 #include "../narrow_pack.h"
 
 #define EACH_PASS(X) X(8) X(4) X(2) X(1)
+enum { FEW_AHEAD = 4096, FEW_CACHE = 2 };
 enum { PASS_ROWS = 8, PASS_VECTORS = 2, PASS_HELD = 2, PASS_FOURS = 1 };
 
 INL vi add_to(vi c, vi x)
@@ -17,13 +18,17 @@ INL vi add_to(vi c, vi x)
     return c;
 }
 
+INL vi in_order(vi words)
+{
+    const vi fours = _mm512_shufflehi_epi16(_mm512_shufflelo_epi16(words, 0xd8), 0xd8);
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), fours);
+}
+
 INL vi words_row(const vf x[2], vi zero)
 {
     const vi words = _mm512_add_epi16(_mm512_packs_epi32(_mm512_cvtps_epi32(x[0]), _mm512_cvtps_epi32(x[1])),
                                       _mm512_packs_epi32(zero, zero));
-    const vi bytes = _mm512_max_epi16(_mm512_min_epi16(words, _mm512_set1_epi16(255)), _mm512_setzero_si512());
-    const vi fours = _mm512_shufflehi_epi16(_mm512_shufflelo_epi16(bytes, 0xd8), 0xd8);
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), fours); /* those of x[0] first */
+    return in_order(_mm512_max_epi16(_mm512_min_epi16(words, _mm512_set1_epi16(255)), _mm512_setzero_si512()));
 }
 
 #include "narrow_words.h"

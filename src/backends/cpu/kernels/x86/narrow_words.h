@@ -8,6 +8,8 @@
  *   PASS_HELD                              of those vectors, the weights that are held in registers; the others are read for each row
  *   PASS_FOURS                             fours of k that are written out
  *   vi add_to(vi c, vi x)                  c + x, in that order: compilers add up what is added first, and run out of registers
+ *   FEW_AHEAD, FEW_CACHE                   how far ahead few rows fetch a panel, in bytes, and how near (as __builtin_prefetch has it)
+ *   vi in_order(vi words)                  what packs_epi32 made of two vectors, in that order, the first one's before the other's
  *   vi words_row(const vf x[2], vi zero)   round(x) + zero, clamped to 0 .. 255, as words in that order */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_WORDS_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_WORDS_H
@@ -16,8 +18,7 @@ enum {
     WORD_CHUNK = 2 * ST_CPU_I8_BLOCK, /* bytes of a packed row's chunk */
     BYTE_CHUNK = 64 * ST_CPU_PANEL,   /* of a panel's */
     PART = 4,                         /* chunks that are made words at once: 16 KiB */
-    FEW_TILES = 2,                    /* of rows that meet the weights as they are */
-    FEW_PART = 2                      /* chunks of few rows that all columns meet, and how far ahead they are fetched */
+    FEW_TILES = 2                     /* of rows that meet the weights as they are */
 };
 
 /* Pairs of the four k of VL columns. */
@@ -30,61 +31,7 @@ INL vi second_and_fourth(vi bytes)
     return MM(srai_epi16)(bytes, 8);
 }
 
-/* c += 2 * VL columns of `chunks` chunks; b: weights from the column on, which are fetched ahead */
-INL void words_columns(int rows, vi c[][2], const uint8_t *a, const uint8_t *b, int chunks)
-{
-    for (int i = 0; i < chunks; i++, a += WORD_CHUNK * (rows - 1)) {
-        for (int four = 0; four < 16; four++, a += 8, b += 4 * ST_CPU_PANEL) {
-            vi bytes[2];
-            for (int line = 0; line < 8 * VL; line += 64)
-                __builtin_prefetch(b + FEW_PART * BYTE_CHUNK + line, 0, 2);
-            UNROLL for (int v = 0; v < 2; v++) bytes[v] = vi_load(b + 4 * v * VL);
-            UNROLL for (int pair = 0; pair < 2; pair++)
-            {
-                vi w[2];
-                UNROLL for (int v = 0; v < 2; v++) w[v] =
-                    pair == 0 ? first_and_third(bytes[v]) : second_and_fourth(bytes[v]);
-                UNROLL for (int r = 0; r < rows; r++)
-                {
-                    int32_t x;
-                    memcpy(&x, a + WORD_CHUNK * r + 4 * pair, sizeof x);
-                    const vi xs = vi_set1(x);
-                    UNROLL for (int v = 0; v < 2; v++) c[r][v] = add_to(c[r][v], MM(madd_epi16)(xs, w[v]));
-                }
-            }
-        }
-    }
-}
-
-/* acc [2][rows][16] = A B, in parts where the columns take several passes: each fetches its share of the next */
-INL void words_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc)
-{
-    const int step = 2 * VL == ST_CPU_PANEL ? chunks : FEW_PART;
-    for (int from = 0; from < chunks || from == 0; from += step) {
-        const int n = chunks - from < step ? chunks - from : step;
-        for (int column = 0; column < ST_CPU_PANEL; column += 2 * VL) {
-            vi c[ST_NARROW_ROWS][2];
-            UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) c[r][v] =
-                from == 0 ? vi_set1(0) : vi_load(acc + 4 * tile_at(rows, r, column + v * VL));
-            words_columns(rows, c, a + WORD_CHUNK * rows * from, b + BYTE_CHUNK * from + 4 * column, n);
-            UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
-                memcpy(acc + 4 * tile_at(rows, r, column + v * VL), &c[r][v], sizeof(vi));
-        }
-        if (n == chunks)
-            return;
-    }
-}
-
-#define WORDS(R)                                                               \
-    static void words_##R(const void *a, const void *b, int chunks, void *acc) \
-    {                                                                          \
-        words_few(R, a, b, chunks, acc);                                       \
-    }
-#define EACH_WORDS_4(X) X(1) X(2) X(3) X(4)
-#define EACH_WORDS_6(X) EACH_WORDS_4(X) X(5) X(6)
-#define EACH_WORDS_8(X) EACH_WORDS_6(X) X(7) X(8)
-#define EACH_WORDS(X) ST_CAT(EACH_WORDS, ST_NARROW_ROWS)(X)
-EACH_WORDS(WORDS)
+#include "narrow_words_few.h"
 
 /* [16 fours of k][2 pairs][32 columns][2] words for each chunk */
 static void widen(const uint8_t *b, int chunks, uint8_t *wide)
@@ -241,8 +188,8 @@ static void block_words(const st_cpu_narrow_block *b)
 
 /* ---- rows ---- */
 
-/* Up to a chunk of numbers, zeros beyond `left`; low: NULL, or the place of the second bytes. */
-static void words_slow(const narrow_steps *s, const float *x, int64_t left, uint16_t *out, uint16_t *low)
+/* The last numbers of a row, less than a chunk, and zeros. */
+static void words_end(const narrow_steps *s, const float *x, int64_t left, uint16_t *out)
 {
     for (int j = 0; j < ST_CPU_I8_BLOCK; j += VL) {
         uint32_t bits[VL];
@@ -250,25 +197,18 @@ static void words_slow(const narrow_steps *s, const float *x, int64_t left, uint
         memcpy(bits, &v, sizeof bits);
         for (int i = 0; i < VL; i++) {
             const int at = ((j + i) & ~3) + ((i & 1) << 1 | (i >> 1 & 1));
-            const uint32_t q = j + i < left ? bits[i] & 0xffff : 0;
-            out[at] = (uint16_t)(low != NULL ? q >> 8 : q & 255);
-            if (low != NULL)
-                low[at] = (uint16_t)(q & 255);
+            out[at] = (uint16_t)(j + i < left ? bits[i] : 0);
         }
     }
 }
 
 static void words_pack_row(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
 {
-    const narrow_steps s = narrow_scale(x, k, fine != NULL, scale);
-    const ptrdiff_t step = ST_CPU_I8_BLOCK * (ptrdiff_t)rows;
-    uint16_t *out = dst, *low = fine;
-    for (int64_t i = 0; i < k; i += ST_CPU_I8_BLOCK, out += step) {
-        if (fine != NULL || i + ST_CPU_I8_BLOCK > k) {
-            words_slow(&s, x + i, k - i, out, low);
-            low = low != NULL ? low + step : NULL;
-            continue;
-        }
+    (void)fine;
+    const narrow_steps s = narrow_scale(x, k, false, scale);
+    uint16_t *out = dst;
+    int64_t i = 0;
+    for (; i + ST_CPU_I8_BLOCK <= k; i += ST_CPU_I8_BLOCK, out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows) {
         UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += 2 * VL)
         {
             __builtin_prefetch(x + i + j + k); /* what comes next, as a rule */
@@ -277,13 +217,39 @@ static void words_pack_row(const float *x, int64_t k, void *dst, void *fine, int
             memcpy(out + j, &words, sizeof words);
         }
     }
+    if (i < k)
+        words_end(&s, x + i, k - i, out);
+}
+
+/* Numbers less 32768: of the high sum's zero that takes 128. */
+static void fine_pack_row(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale)
+{
+    enum { LESS = 1 << 15, ROUNDER_BITS = 0x4b400000 };
+    narrow_steps s = narrow_scale(x, k, true, scale);
+    s.zero = vi_sub(s.zero, vi_set1(LESS + ROUNDER_BITS));
+    scale->zero -= LESS / 256;
+    uint16_t *out = dst;
+    int64_t i = 0;
+    for (; i + ST_CPU_I8_BLOCK <= k; i += ST_CPU_I8_BLOCK, out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows) {
+        UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += 2 * VL)
+        {
+            const vi words =
+                in_order(MM(packs_epi32)(narrow_step(&s, v_load(x + i + j)), narrow_step(&s, v_load(x + i + j + VL))));
+            memcpy(out + j, &words, sizeof words);
+        }
+    }
+    if (i < k)
+        words_end(&s, x + i, k - i, out);
 }
 
 static void set_words(st_cpu_narrow *n)
 {
     *n = (st_cpu_narrow){
         .mr = ST_NARROW_ROWS, .row_unit = 1, .chunk = WORD_CHUNK, .pack_row = words_pack_row, .block = block_words};
-#define SET(R) n->product[R] = words_##R;
+    n->fine.pack_row = fine_pack_row;
+#define SET(R)                 \
+    n->product[R] = words_##R; \
+    n->fine.product[R] = fine_##R;
     EACH_WORDS(SET)
 #undef SET
 }

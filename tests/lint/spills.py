@@ -31,10 +31,11 @@ BOUNDS = [
     ("product_v4", r"skinny_F16_1", 12),  # clang, which converts all weights of a block before it multiplies them
     ("window_amx", r"window_bf16", 4),
     ("dot_(?:v4|avx512vnni)", r"direct_\w+", 40),  # masks that clang keeps there; gcc none
-    ("dot_(?:v4|avx512vnni)", r"product_\w+", 20),  # two groups at once
-    ("dot_(?:v3|avxvnni)", r"direct_\w+", 70),  # sixteen registers
-    ("dot_(?:v3|avxvnni)", r"product_plain2_\d", 30),  # clang; gcc 12
-    ("dot_(?:v3|avxvnni)", r"product_\w+", 12),
+    ("dot_avx512vnni", r"product_\w+", 20),  # two groups at once
+    ("dot_(?:v3|avxvnni)", r"direct_\w+", 80),  # sixteen registers
+    ("dot_v3", r"many_groups6", 2),
+    ("dot_avxvnni", r"product_plain2_\d", 30),  # clang; gcc 12
+    ("dot_avxvnni", r"product_\w+", 12),
     ("dot_i8mm", r"product_\w+_[56]", 12),  # 24 sums
     ("dot_i8mm", r"direct_\w+_[34]", 20),
     ("dot_i8mm", r"direct_Q5_K_2", 6),

@@ -198,7 +198,7 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
                 (t.round ? k->pack_row_bf16 : k->pack_row)(x, right->k, (float *)(void *)dst, padded);
         }
         if (t.dot != NULL && t.dot->arrange != NULL)
-            t.dot->arrange(tile, t.chunks, padded);
+            t.dot->arrange(tile, t.chunks, padded, t.few);
         else if (t.narrow != NULL && t.narrow->arrange != NULL)
             t.narrow->arrange(tile, t.chunks, padded);
     }

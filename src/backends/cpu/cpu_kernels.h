@@ -208,8 +208,8 @@ typedef struct st_cpu_dot {
     /* On each thread before products of expanded weights, and `enter` of the table afterwards; NULL: nothing to do. */
     void (*begin)(void);
     void (*pack_row)(st_cpu_wtype t, const float *x, int64_t k, void *dst, int rows);
-    /* As that of narrow products, for tiles of k / 32 parts. */
-    void (*arrange)(void *tile, int64_t parts, int rows);
+    /* As that of narrow products, for tiles of k / 32 parts; few: for weights that are read as they are packed. */
+    void (*arrange)(void *tile, int64_t parts, int rows, bool few);
     /* acc [2][rows][16] = A B, `n_block` blocks of a panel. Indexed by rows, 1 .. few; NULL: not a block type. */
     void (*direct[ST_CPU_W_COUNT][ST_CPU_MAX_DOT_FEW + 1])(const uint8_t *a, const uint8_t *blocks, int n_block,
                                                            float *acc);

@@ -1,4 +1,4 @@
-/* dot_apart.h: for dot_body.h, of levels that make numbers of integers before they multiply them. Included after a vec_*.h. */
+/* dot_apart.h: for dot_few.h, of levels that make numbers of integers before they multiply them. Included after a vec_*.h. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_APART_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_APART_H
 

@@ -1,4 +1,4 @@
-/* dot_fused.h: for dot_body.h, of x86 levels with fused multiply-add: an integer becomes a number in the same instruction that
+/* dot_fused.h: for dot_few.h, of x86 levels with fused multiply-add: an integer becomes a number in the same instruction that
  * scales it. Included after a vec_*.h and REGISTER, the constraint of the level's registers. The instructions are written out, since
  * gcc 12 otherwise puts all of a kind behind each other, and then they wait for their loads. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_FUSED_H

@@ -1,8 +1,6 @@
-/* dot_none.h: for dot_body.h, of levels that sum quads in 32 bits at once. Included after a vec_*.h. */
+/* dot_none.h: for dot_few.h, of levels that sum quads in 32 bits at once. Included after a vec_*.h. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_NONE_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_DOT_NONE_H
-
-enum { ST_DOT_PLANES = 0 };
 
 INL int dot_run(int bits)
 {
@@ -25,10 +23,19 @@ INL vi dot_flush(vi c, vi words)
     (void)words;
     return c;
 }
+
 INL vi dot_flush_high(vi c, vi words)
 {
     (void)words;
     return c;
+}
+
+enum { ST_DOT_PLANES = 0 };
+INL void dot_split(const uint8_t *bytes, bool is_signed, uint8_t *planes)
+{
+    (void)bytes;
+    (void)is_signed;
+    (void)planes;
 }
 
 #endif

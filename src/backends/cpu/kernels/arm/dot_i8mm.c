@@ -30,8 +30,9 @@ INL int vectors(int groups)
     return groups == 2 ? 2 : MAX_NV;
 }
 
-static void arrange(void *tile, int64_t parts, int rows)
+static void arrange(void *tile, int64_t parts, int rows, bool few)
 {
+    (void)few;
     uint8_t *at = tile;
     for (int64_t i = 0; i < parts; i++, at += RECORD * (rows % 2)) {
         for (int r = 0; r + 2 <= rows; r += 2, at += PAIR) {
@@ -294,4 +295,5 @@ INL void dot_product(int groups, bool min, int bits, int rows, const uint8_t *a,
     }
 }
 
+#include "../dot_kinds.h"
 #include "../dot_table.h"

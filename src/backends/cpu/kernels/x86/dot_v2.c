@@ -1,4 +1,4 @@
-/* dot_v2.c: the kernels of dot_body.h with SSE4.2. */
+/* dot_v2.c: the kernels of dot_bytes.h with SSE4.2. */
 #define ST_LEVEL v2
 #include <immintrin.h>
 
@@ -7,9 +7,8 @@
 typedef __m128i mm;
 #define MM(name) _mm_##name
 #define REGISTER "x"
-#define ST_DOT_ROWS 2
-enum { ST_DOT_NV = 2, ST_DOT_WIDE_ZERO = 128 };
+enum { ST_DOT_NV = 2, ST_DOT_MANY = 4, ST_DOT_WIDE_ZERO = 128 };
 
 #include "../dot_words.h"
 #include "../dot_apart.h"
-#include "../dot_body.h"
+#include "../dot_bytes.h"

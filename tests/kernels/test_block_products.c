@@ -249,7 +249,7 @@ static void check_integers(const st_cpu_kernels *k)
         bool wanted = false;
         for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
             wanted |= list[i] == t->type;
-        for (int m = 1; wanted && m <= 8; m++) {
+        for (int m = 1; wanted && m <= 18; m++) { /* more than a tile */
             uint8_t *rows = random_rows(t, N, 32);
             for (int64_t j = 0; j < N; j++) { /* scale 1 */
                 rows[(size_t)j * row_bytes(t, 32)] = 0;

@@ -513,63 +513,92 @@ static void check_powers(const st_cpu_kernels *k)
         assert_true(i / 16 % ROWS == 1 ? isnan(y[i]) : y[i] <= 0x1.00001p-126f);
 }
 
-static void check_cells(const st_cpu_kernels *k)
+/* n numbers of a cell in its type, and they themselves as that type has them. */
+static void store_cell(sotto_dtype type, float *x, int n, char *to)
 {
-    static const int64_t counts[] = {0, 1, 3, 17, 255, 256, 257, 600};
-    static const int dims[] = {8, 24, 64, 80, 128};
-    for (int type = 0; type < 3; type++) {
-        for (size_t ci = 0; ci < sizeof counts / sizeof counts[0]; ci++) {
-            for (size_t di = 0; di < sizeof dims / sizeof dims[0]; di++) {
-                const int64_t n_kv = counts[ci], n_cell = n_kv + 5;
-                const int d = dims[di], rows = 1 + (int)((ci + di) % 8);
-                const ptrdiff_t stride = 2 * d; /* two heads; this is the second */
-                const size_t element = type == 0 ? 4 : 2, n = (size_t)(n_cell * stride);
-                float *kf = guard_floats(n), *vf = guard_floats(n);
-                char *ks = guard_alloc(n * element), *vs = guard_alloc(n * element);
-                for (size_t i = 0; i < n; i++) {
-                    for (int which = 0; which < 2; which++) {
-                        float *f = which ? &vf[i] : &kf[i];
-                        const uint16_t h = type == 1 ? st_f32_to_f16(*f) : st_f32_to_bf16(*f);
-                        if (type > 0)
-                            *f = type == 1 ? st_f16_to_f32(h) : st_bf16_to_f32(h);
-                        memcpy((which ? vs : ks) + i * element, type == 0 ? (const void *)f : (const void *)&h, element);
-                    }
-                }
-                int32_t *index = guard_alloc((size_t)n_kv * 4);
-                for (int64_t i = 0; i < n_kv; i++) /* some outside the cache */
-                    index[i] = (int32_t)(test_random_bits() % (uint32_t)(n_cell + 4)) - 2;
-                for (int listed = 0; listed < 2; listed++) {
-                    st_cpu_cells c = {.n_row = rows,
-                                      .d = d,
-                                      .scale = 0.5f,
-                                      .k = ks + (size_t)d * element,
-                                      .v = vs + (size_t)d * element,
-                                      .k_stride = (size_t)stride * element,
-                                      .v_stride = (size_t)stride * element,
-                                      .index = listed ? index : NULL,
-                                      .base = 4,
-                                      .n_kv = n_kv,
-                                      .n_cell = n_cell,
-                                      .part = listed && ci % 2,
-                                      .scratch = guard_alloc(4 * st_cpu_cells_scratch(d))};
-                    for (int r = 0; r < rows; r++) {
-                        c.q[r] = guard_floats((size_t)d);
-                        c.out[r] = guard_floats((size_t)d + (c.part ? 2 : 0));
-                    }
-                    (type == 0 ? k->cells_f32 : type == 1 ? k->cells_f16 : k->cells_bf16)(&c);
-                    keys t = {kf + d, vf + d, stride, stride, c.index, c.base, n_cell};
-                    double want[128], error[128];
-                    for (int r = 0; r < rows; r++) {
-                        reference_row(c.q[r], d, c.scale, n_kv, key_row, &t, want, error);
-                        for (int j = 0; j < d; j++)
-                            near(k, "cells", d, c.out[r][j] / (c.part && n_kv > 0 ? c.out[r][d + 1] : 1), want[j],
-                                 error[j]);
-                    }
-                }
-                guard_free_all();
-            }
+    if (type == SOTTO_Q8_0) {
+        st_q8_0_pack(x, to, n);
+        st_q8_0_unpack(to, x, n);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        const uint16_t h = type == SOTTO_F16 ? st_f32_to_f16(x[i]) : st_f32_to_bf16(x[i]);
+        if (type == SOTTO_F32) {
+            memcpy(to + 4 * i, &x[i], 4);
+            continue;
+        }
+        memcpy(to + 2 * i, &h, 2);
+        x[i] = type == SOTTO_F16 ? st_f16_to_f32(h) : st_bf16_to_f32(h);
+    }
+}
+
+static void check_cells_of(const st_cpu_kernels *k, sotto_dtype k_type, sotto_dtype v_type, int64_t n_kv, int d,
+                           int rows)
+{
+    enum { HEADS = 2 }; /* this is the second */
+    const int64_t n_cell = n_kv + 5;
+    const ptrdiff_t stride = HEADS * d;
+    const size_t k_bytes = sotto_dtype_row_bytes(k_type, d), v_bytes = sotto_dtype_row_bytes(v_type, d);
+    float *kf = guard_floats((size_t)(n_cell * stride)), *vf = guard_floats((size_t)(n_cell * stride));
+    char *ks = guard_alloc((size_t)n_cell * HEADS * k_bytes), *vs = guard_alloc((size_t)n_cell * HEADS * v_bytes);
+    for (int i = 0; n_kv > 20 && i < d; i++) /* one cell whose scores are far from all others */
+        kf[(n_kv / 2 * HEADS + 1) * d + i] *= 50;
+    for (int64_t i = 0; i < n_cell * HEADS; i++) {
+        store_cell(k_type, kf + i * d, d, ks + (size_t)i * k_bytes);
+        store_cell(v_type, vf + i * d, d, vs + (size_t)i * v_bytes);
+    }
+    int32_t *index = guard_alloc((size_t)n_kv * 4);
+    for (int64_t i = 0; i < n_kv; i++) /* some outside the cache */
+        index[i] = (int32_t)(test_random_bits() % (uint32_t)(n_cell + 4)) - 2;
+    for (int way = 0; way < 3; way++) { /* a list, cells in a row, and a row that begins or ends outside */
+        st_cpu_cells c = {.n_row = rows,
+                          .d = d,
+                          .scale = 0.5f,
+                          .k = ks + k_bytes,
+                          .v = vs + v_bytes,
+                          .k_stride = HEADS * k_bytes,
+                          .v_stride = HEADS * v_bytes,
+                          .k_type = k_type,
+                          .v_type = v_type,
+                          .index = way == 0 ? index : NULL,
+                          .base = way == 1   ? 4
+                                  : n_kv % 2 ? 7
+                                             : -3,
+                          .n_kv = n_kv,
+                          .n_cell = n_cell,
+                          .part = way == 0 && d % 16 != 0,
+                          .scratch = guard_alloc(4 * st_cpu_cells_scratch(d))};
+        for (int r = 0; r < rows; r++) {
+            float *q = guard_floats((size_t)d);
+            if (way == 1 && r == 1)
+                q[d - 1] = NAN;
+            c.q[r] = q;
+            c.out[r] = guard_floats((size_t)d + (c.part ? 2 : 0));
+        }
+        k->cells(&c);
+        keys t = {kf + d, vf + d, stride, stride, c.index, c.base, n_cell};
+        double want[128], error[128];
+        for (int r = 0; r < rows; r++) {
+            reference_row(c.q[r], d, c.scale, n_kv, key_row, &t, want, error);
+            for (int j = 0; j < d; j++)
+                near(k, "cells", d, c.out[r][j] / (c.part && n_kv > 0 ? c.out[r][d + 1] : 1), want[j], error[j]);
         }
     }
+    guard_free_all();
+}
+
+static void check_cells(const st_cpu_kernels *k)
+{
+    static const int64_t counts[] = {0, 1, 3, 15, 16, 17, 32, 255, 600};
+    static const int dims[] = {8, 24, 64, 80, 96, 128};
+    static const sotto_dtype types[][2] = {{SOTTO_F32, SOTTO_F32},   {SOTTO_F16, SOTTO_F16},  {SOTTO_BF16, SOTTO_BF16},
+                                           {SOTTO_Q8_0, SOTTO_Q8_0}, {SOTTO_BF16, SOTTO_F16}, {SOTTO_Q8_0, SOTTO_BF16}};
+    for (size_t type = 0; type < sizeof types / sizeof types[0]; type++)
+        for (size_t ci = 0; ci < sizeof counts / sizeof counts[0]; ci++)
+            for (size_t di = 0; di < sizeof dims / sizeof dims[0]; di++)
+                if (types[type][0] != SOTTO_Q8_0 || dims[di] % 32 == 0)
+                    check_cells_of(k, types[type][0], types[type][1], counts[ci], dims[di],
+                                   1 + (int)((ci + di + 3 * type) % ST_CPU_MAX_SKINNY));
 }
 
 static void test_maps(void **state)

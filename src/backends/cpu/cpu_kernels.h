@@ -79,7 +79,8 @@ typedef struct st_cpu_cells {
     float scale;
     const float *q[ST_CPU_MAX_SKINNY]; /* d elements each */
     float *out[ST_CPU_MAX_SKINNY];
-    bool part; /* out gets the sum of weighted values, then the largest score in units of log 2 and the sum of weights */
+    bool part; /* out gets the sum of weighted values, then a score near the largest, in units of log 2, that weights are
+                * relative to, and the sum of weights */
     const char *k, *v;         /* cell 0 of this head */
     size_t k_stride, v_stride; /* bytes from cell to cell */
     sotto_dtype k_type, v_type;
@@ -92,10 +93,7 @@ typedef struct st_cpu_cells {
     float *scratch; /* st_cpu_cells_scratch() floats */
 } st_cpu_cells;
 
-enum {
-    ST_CPU_CELL_CHUNK = 256, /* cells whose scores are held at once */
-    ST_CPU_WINDOW_MAX_D = 64
-};
+enum { ST_CPU_WINDOW_MAX_D = 64 };
 
 /* What a product fetches while it multiplies: one line of `lines` for each four k, into the second cache, and the places of
  * its results, 32 columns of `rows` rows. */
@@ -342,12 +340,8 @@ typedef struct st_cpu_kernels {
     /* acc [2][rows][16] *= factor[row] */
     void (*scale_tile)(float *acc, int rows, const float *factor);
 
-    void (*cells_f32)(const st_cpu_cells *c);
-    void (*cells_f16)(const st_cpu_cells *c);
-    void (*cells_bf16)(const st_cpu_cells *c);
-    void (*cells_q8_0)(const st_cpu_cells *c);
-    void (*cells_mixed)(const st_cpu_cells *c); /* keys of k_type, values of v_type */
-    /* cells_bf16 for d a multiple of 32 up to ST_CPU_WINDOW_MAX_D and no part, with queries and probabilities rounded to
+    void (*cells)(const st_cpu_cells *c); /* keys of k_type, values of v_type: f32, f16, bf16 or q8_0 */
+    /* The same of bf16 for d a multiple of 32 up to ST_CPU_WINDOW_MAX_D and no part, with queries and probabilities rounded to
      * bf16; NULL: the level has none. */
     void (*window_bf16)(const st_cpu_cells *c);
 
@@ -407,7 +401,7 @@ st_cpu_level st_cpu_level_best(uint32_t features);
 /* Floats of st_cpu_cells.scratch for heads of d elements. */
 static inline size_t st_cpu_cells_scratch(int d)
 {
-    return (size_t)16 * ST_CPU_CELL_CHUNK + 512 + (size_t)64 * (size_t)d;
+    return (size_t)4608 + (size_t)64 * (size_t)d;
 }
 
 /* Fillers of the levels; each sets the pointers that its file defines. */

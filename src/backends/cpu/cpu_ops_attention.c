@@ -622,15 +622,9 @@ static void join_parts(const cache_unit *u, float *out, const float *part, int64
 
 static void run_cache_attention(st_cpu_run *r, const sotto_tensor *node, int phase)
 {
-    const sotto_tensor *k = node->src[1], *v = node->src[2];
     cache_unit u = {.run = r, .node = node, .cut = cut_of(node), .joined_row = -1};
     const bool window = node->src[3] == NULL && takes_window(r->k, node, &u.cut);
-    u.kernel = window                   ? r->k->window_bf16
-               : k->dtype != v->dtype   ? r->k->cells_mixed
-               : k->dtype == SOTTO_F32  ? r->k->cells_f32
-               : k->dtype == SOTTO_F16  ? r->k->cells_f16
-               : k->dtype == SOTTO_Q8_0 ? r->k->cells_q8_0
-                                        : r->k->cells_bf16;
+    u.kernel = window ? r->k->window_bf16 : r->k->cells;
     int64_t unit;
     while (st_cpu_take(r, 1, &unit) > 0) {
         if (phase == 1) {

@@ -31,7 +31,7 @@ INL vf v_exp2_part(vf f)
     return v_fma(p, f, v_set1(1.00000007f));
 }
 
-/* 2^t for t <= 0, relative error below 2.5e-7 down to the denormals; NaN stays NaN */
+/* 2^t for t <= 100, relative error below 2.5e-7 down to the denormals; NaN stays NaN */
 INL vf v_exp2(vf t)
 {
     const vf magic = v_set1(ST_POWER_24);

@@ -309,10 +309,18 @@ static void to_q8_0(const float *x, void *blocks, int64_t n)
     }
 }
 
-/* ---- attention of a few queries over listed cells ---- */
+/* ---- attention of a few queries over listed cells ----
+ *
+ * A few cells at a time are met by all rows, first their keys and then their values, while the keys and values of the next ones
+ * are fetched one by one: what is computed takes about as long as reading. */
 
-/* CELL_MIXED: keys and values are of the two types that c->k_type and c->v_type say. */
-typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16, CELL_Q8_0, CELL_MIXED } cell_type;
+enum {
+    CELL_CHUNK = 16,                        /* cells that are met at once: whole vectors of scores */
+    CELL_ROWS = ST_REGISTERS == 32 ? 8 : 5, /* that a kernel takes together */
+    CELL_MARGIN = 16 /* a score may be so far above a row's reference, in units of log 2, before that one is changed */
+};
+
+typedef enum cell_type { CELL_F32, CELL_F16, CELL_BF16, CELL_Q8_0 } cell_type;
 
 INL vf cell_load(cell_type t, const char *row, int i, int n)
 {
@@ -320,9 +328,7 @@ INL vf cell_load(cell_type t, const char *row, int i, int n)
     const float *f = (const float *)(const void *)row + i;
     if (t == CELL_Q8_0) { /* d is whole blocks: there are VL left */
         const char *block = row + i / 32 * 34;
-        float d[VL];
-        v_store(d, v_load_f16_n((const uint16_t *)(const void *)block, 1));
-        return v_mul(v_load_i8(block + 2 + i % 32), v_set1(d[0]));
+        return v_mul(v_load_i8(block + 2 + i % 32), v_set1_f16(block));
     }
     if (t == CELL_F16)
         return n == VL ? v_load_f16(h) : v_load_f16_n(h, n);
@@ -337,28 +343,87 @@ static void from_q8_0(const void *blocks, float *y, int64_t n)
         v_store(y + i, cell_load(CELL_Q8_0, (const char *)blocks + i / 32 * 34, (int)(i % 32), VL));
 }
 
+/* 2 VL elements. Those of bf16 lie in pairs in a lane: they come as the even ones and the odd ones. */
+INL void cell_load_two(cell_type t, const char *row, int i, vf x[2])
+{
+    if (t == CELL_BF16) {
+        const vi pairs = vi_load(row + 2 * i);
+        x[0] = vi_as_float(vi_shl(pairs, 16));
+        x[1] = vi_as_float(vi_and(pairs, vi_set1((int)0xffff0000)));
+    } else {
+        x[0] = cell_load(t, row, i, VL);
+        x[1] = cell_load(t, row, i + VL, VL);
+    }
+}
+
+/* Queries and sums lie as vectors [d / VL][rows][VL], each two vectors in the order of cell_load_two; zeros beyond d. */
+static void cell_query(bool pairs, const float *restrict q, int d, float factor, int rows, float *restrict x)
+{
+    const vf f = v_set1(factor);
+    for (int i = 0; i < d; i += 2 * VL, x += 2 * rows * VL) {
+        if (pairs && i + 2 * VL <= d)
+            for (int j = 0; j < VL; j++) {
+                x[j] = q[i + 2 * j] * factor;
+                x[rows * VL + j] = q[i + 2 * j + 1] * factor;
+            }
+        else
+            for (int j = i; j < d && j < i + 2 * VL; j += VL)
+                v_store(x + (j - i) * rows, v_mul(row_load(q + j, d - j < VL ? d - j : VL), f));
+    }
+}
+
+static void cell_result(bool pairs, const float *restrict x, int d, float factor, int rows, float *restrict out)
+{
+    const vf f = v_set1(factor);
+    for (int i = 0; i < d; i += 2 * VL, x += 2 * rows * VL) {
+        if (pairs && i + 2 * VL <= d)
+            for (int j = 0; j < VL; j++) {
+                out[i + 2 * j] = x[j] * factor;
+                out[i + 2 * j + 1] = x[rows * VL + j] * factor;
+            }
+        else
+            for (int j = i; j < d && j < i + 2 * VL; j += VL)
+                row_store(out + j, v_mul(v_load(x + (j - i) * rows), f), d - j < VL ? d - j : VL);
+    }
+}
+
 INL int64_t cell_of(const st_cpu_cells *c, int64_t i)
 {
     const int64_t cell = c->index != NULL ? c->index[i] : c->base + i;
     return cell < 0 ? 0 : cell >= c->n_cell ? c->n_cell - 1 : cell;
 }
 
-/* Heads lie side by side in a cell, so one head's rows are far apart: the hardware's prefetchers do not see them coming. */
-enum { CELLS_AHEAD = 12 };
+/* Where n cells lie; the places behind them may be fetched, but not read. */
+typedef struct cell_places {
+    int n;
+    const char *k[CELL_CHUNK], *v[CELL_CHUNK];
+} cell_places;
 
-/* The cells [first, first + n), and behind them those that are fetched before they are met. */
-INL void cell_list(const st_cpu_cells *c, int64_t first, int n, size_t *cell)
+/* Those from place `first` of the list on, of which there are some. */
+static void find_cells(const st_cpu_cells *c, int64_t first, cell_places *p)
 {
-    for (int j = 0; j < n; j++)
-        cell[j] = (size_t)cell_of(c, first + j);
-    for (int j = 0; j < CELLS_AHEAD; j++)
-        cell[n + j] = (size_t)cell_of(c, first + n + j < c->n_kv ? first + n + j : c->n_kv - 1);
+    const int64_t left = c->n_kv - first, start = c->base + first;
+    p->n = left < CELL_CHUNK ? (int)left : CELL_CHUNK;
+    if (c->index == NULL && start >= 0 && start + p->n <= c->n_cell) {
+        const char *k = c->k + (size_t)start * c->k_stride, *v = c->v + (size_t)start * c->v_stride;
+        for (int j = 0; j < CELL_CHUNK; j++) {
+            p->k[j] = k + (size_t)j * c->k_stride;
+            p->v[j] = v + (size_t)j * c->v_stride;
+        }
+        return;
+    }
+    for (int j = 0; j < CELL_CHUNK; j++) {
+        const size_t cell = (size_t)(j < p->n ? cell_of(c, first + j) : 0);
+        p->k[j] = c->k + cell * c->k_stride;
+        p->v[j] = c->v + cell * c->v_stride;
+    }
 }
 
-INL void cell_prefetch(const char *row, int bytes)
+/* The lines that begin in bytes [from, to) of a cell. */
+INL void cell_fetch(const char *cell, int from, int to)
 {
-    for (int line = 0; line < bytes; line += 64)
-        __builtin_prefetch(row + line);
+    for (int line = (from + 63) / 64 * 64; line < to; line += 64)
+        __builtin_prefetch(cell + line);
 }
 
 /* Of n elements, whole blocks where there are blocks. */
@@ -367,252 +432,275 @@ INL int cell_bytes(cell_type t, int n)
     return t == CELL_Q8_0 ? n / 32 * 34 : n * (t == CELL_F32 ? 4 : 2);
 }
 
-enum { CELL_ROWS = VL == 16 ? 8 : 4 }; /* that meet a cell together: as many as there are registers for */
+/* One half of the work for some rows: score[r][j] = q_r . k_j, or acc_r += sum_j score[r][j] v_j. */
+typedef struct cell_work {
+    int rows, d, wide; /* wide: d in whole vectors */
+    const cell_places *now, *next;
+    float *q, *acc; /* [vectors][rows][VL] */
+    float *score;   /* [rows][CELL_CHUNK] */
+    float *lanes;   /* scratch: [rows][VL][VL], of sums whose lanes are not added yet */
+    float *sum;     /* of the scores' powers, [rows][VL] */
+    float *base;    /* [rows]: the references */
+} cell_work;
 
-/* score[r][j] = q_r . k_cell for n cells. The sums' lanes lie in `lanes` [rows][VL][VL] until there are VL cells of them. */
-INL void cell_scores(cell_type t, const st_cpu_cells *c, int rows, const size_t *cell, int n, float *lanes, float *score)
+/* To the sums of two cells: vector v of their keys times those of the queries, each of which is loaded once. */
+INL void score_add(int rows, const float *q, vf x[2][2], int v, vf sum[2][CELL_ROWS])
 {
-    const int bytes = cell_bytes(t, c->d);
-    for (int j = 0; j < n; j++) {
-        const char *k = c->k + cell[j] * c->k_stride;
-        cell_prefetch(c->k + cell[j + CELLS_AHEAD] * c->k_stride, bytes);
-        cell_prefetch(c->v + cell[j + CELLS_AHEAD] * c->v_stride, bytes); /* wanted after the scores */
-        vf sum[CELL_ROWS][2];
-        UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = v_zero();
-        int i = 0;
-        for (; i + 2 * VL <= c->d; i += 2 * VL) {
-            const vf k0 = cell_load(t, k, i, VL), k1 = cell_load(t, k, i + VL, VL);
-            UNROLL for (int r = 0; r < rows; r++)
-            {
-                sum[r][0] = v_fma(v_load(c->q[r] + i), k0, sum[r][0]);
-                sum[r][1] = v_fma(v_load(c->q[r] + i + VL), k1, sum[r][1]);
-            }
-        }
-        for (; i < c->d; i += VL) {
-            const int m = c->d - i < VL ? c->d - i : VL;
-            const vf k0 = cell_load(t, k, i, m);
-            UNROLL for (int r = 0; r < rows; r++) sum[r][0] = v_fma(row_load(c->q[r] + i, m), k0, sum[r][0]);
-        }
-        UNROLL for (int r = 0; r < rows; r++) v_store(lanes + (r * VL + j % VL) * VL, v_add(sum[r][0], sum[r][1]));
-        if (j % VL == VL - 1)
-            for (int r = 0; r < rows; r++)
-                v_hsums(lanes + r * VL * VL, score + r * ST_CPU_CELL_CHUNK + j - (VL - 1));
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        const vf a = v_load(q + r * VL);
+        UNROLL for (int u = 0; u < 2; u++) v_add_product(&sum[u][r], a, x[u][v]);
     }
-    for (int j = n / VL * VL; j < n; j++)
-        for (int r = 0; r < rows; r++)
-            score[r * ST_CPU_CELL_CHUNK + j] = v_hsum(v_load(lanes + (r * VL + j % VL) * VL));
 }
 
-/* acc[r][i ..] = acc * rescale[r] + sum_j p[r][j] v_cell[i ..], for nv whole vectors or, with nv 1, for m elements */
-INL void cell_slice(cell_type t, const st_cpu_cells *c, int rows, const size_t *cell, int n, const float *p,
-                    const float *rescale, float *acc, int i, int nv, int m)
+/* Scores beyond the last cell are -infinity. A row's are the same whatever rows are with it. */
+INL void cell_scores(cell_type t, int rows, int d, const cell_work *w)
 {
-    vf sum[CELL_ROWS][4];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++) sum[r][v] =
-        v_mul(row_load(acc + r * c->d + i + v * VL, m), v_set1(rescale[r]));
-    for (int j = 0; j < n; j++) {
-        const char *row = c->v + cell[j] * c->v_stride;
-        cell_prefetch(c->v + cell[j + CELLS_AHEAD] * c->v_stride + cell_bytes(t, i), cell_bytes(t, nv * m));
-        vf x[4];
-        UNROLL for (int v = 0; v < nv; v++) x[v] = cell_load(t, row, i + v * VL, m);
-        UNROLL for (int r = 0; r < rows; r++)
+    float *const lanes = w->lanes, *const score = w->score;
+    const cell_places *now = w->now, *next = w->next;
+    const int n = now->n;
+    for (int j = 0; j < n; j += 2) {
+        const char *const k[2] = {now->k[j], now->k[j + 1 < n ? j + 1 : j]};
+        const float *q = w->q;
+        vf sum[2][CELL_ROWS], x[2][2];
+        UNROLL for (int u = 0; u < 2; u++)
         {
-            const vf w = v_set1(p[r * ST_CPU_CELL_CHUNK + j]);
-            UNROLL for (int v = 0; v < nv; v++) sum[r][v] = v_fma(w, x[v], sum[r][v]);
+            cell_fetch(next->k[j + u], 0, cell_bytes(t, d));
+            UNROLL for (int r = 0; r < rows; r++) sum[u][r] = v_zero();
+        }
+        int i = 0;
+        for (; i + 2 * VL <= d; i += 2 * VL, q += 2 * rows * VL) {
+            UNROLL for (int u = 0; u < 2; u++) cell_load_two(t, k[u], i, x[u]);
+            UNROLL for (int v = 0; v < 2; v++) score_add(rows, q + v * rows * VL, x, v, sum);
+        }
+        for (; i < d; i += VL, q += rows * VL) {
+            UNROLL for (int u = 0; u < 2; u++) x[u][0] = cell_load(t, k[u], i, d - i < VL ? d - i : VL);
+            score_add(rows, q, x, 0, sum);
+        }
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int u = 0; u < 2; u++)
+            v_store(lanes + (r * VL + j % VL + u) * VL, sum[u][r]);
+        if (j % VL == VL - 2)
+            for (int r = 0; r < rows; r++)
+                v_hsums(lanes + r * VL * VL, score + r * CELL_CHUNK + j - (VL - 2));
+    }
+    for (int j = n / VL * VL; j < CELL_CHUNK; j++)
+        for (int r = 0; r < rows; r++)
+            score[r * CELL_CHUNK + j] = j < n ? v_hsum(v_load(lanes + (r * VL + j % VL) * VL)) : -__builtin_inff();
+}
+
+/* nv vectors of the sums from element i on, or one of m elements */
+INL void cell_slice(cell_type t, int rows, const cell_work *w, int i, int nv, int m)
+{
+    const cell_places *now = w->now, *next = w->next;
+    float *const acc = w->acc + i * rows;
+    const float *const score = w->score;
+    vf sum[CELL_ROWS][8];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++) sum[r][v] =
+        v_load(acc + (v * rows + r) * VL);
+    for (int j = 0; j < now->n; j++) {
+        cell_fetch(next->v[j], cell_bytes(t, i), cell_bytes(t, i + nv * m));
+        UNROLL for (int v = 0; v < nv; v += 2)
+        {
+            vf x[2];
+            if (nv == 1)
+                x[0] = cell_load(t, now->v[j], i, m);
+            else
+                cell_load_two(t, now->v[j], i + v * VL, x);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                const vf p = v_set1(score[r * CELL_CHUNK + j]);
+                UNROLL for (int u = 0; u < 2 && u < nv; u++) v_add_product(&sum[r][v + u], p, x[u]);
+            }
         }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < nv; v++)
-        row_store(acc + r * c->d + i + v * VL, sum[r][v], m);
+        v_store(acc + (v * rows + r) * VL, sum[r][v]);
 }
 
-INL void cell_values(cell_type t, const st_cpu_cells *c, int rows, const size_t *cell, int n, const float *p,
-                     const float *rescale, float *acc)
+/* Vectors of sums that there are registers for beside a cell's, a weight and a mask. */
+INL int slice_vectors(int rows)
 {
-    int i = 0;
-    if (rows <= (VL == 16 ? 6 : 4)) /* as there are registers for */
-        for (; i + 4 * VL <= c->d; i += 4 * VL)
-            cell_slice(t, c, rows, cell, n, p, rescale, acc, i, 4, VL);
-    else
-        for (; i + 2 * VL <= c->d; i += 2 * VL)
-            cell_slice(t, c, rows, cell, n, p, rescale, acc, i, 2, VL);
-    for (; i < c->d; i += VL)
-        cell_slice(t, c, rows, cell, n, p, rescale, acc, i, 1, c->d - i < VL ? c->d - i : VL);
+    return 8 * rows + 4 <= ST_REGISTERS ? 8 : 4 * rows + 4 <= ST_REGISTERS ? 4 : 2;
 }
 
-/* The scores of one row become exp2(score * factor - max). Online: see softmax_tile. */
-INL void cell_softmax(float *p, int n, float factor, float *max, float *sum, float *rescale)
+INL void cell_values(cell_type t, int rows, int d, const cell_work *w)
 {
-    float top = *max;
-    vf t = v_set1(top);
+    const int nv = slice_vectors(rows);
     int i = 0;
-    for (; i + VL <= n; i += VL) {
-        const vf s = v_mul(v_load(p + i), v_set1(factor));
-        v_store(p + i, s);
-        t = v_max(t, s);
-    }
-    top = v_hmax(t);
-    for (; i < n; i++) {
-        p[i] *= factor;
-        top = p[i] > top ? p[i] : top;
-    }
-    const vf m = v_set1(top > -3.402823466e38f ? top : 0.0f);
-    vf total = v_zero();
-    float tail = 0;
-    for (i = 0; i < n; i += VL) {
-        const int left = n - i < VL ? n - i : VL;
-        const vf e = v_exp2(v_sub(row_load(p + i, left), m));
-        row_store(p + i, e, left);
-        if (left == VL)
-            total = v_add(total, e);
-        else
-            for (int j = 0; j < left; j++)
-                tail += p[i + j];
-    }
-    float one[VL];
-    v_store(one, v_exp2(v_sub(v_set1(*max), m)));
-    *rescale = one[0];
-    *sum = *sum * one[0] + (v_hsum(total) + tail);
-    *max = top;
+    for (; i + nv * VL <= d; i += nv * VL)
+        cell_slice(t, rows, w, i, nv, VL);
+    for (; i + 2 * VL <= d; i += 2 * VL)
+        cell_slice(t, rows, w, i, 2, VL);
+    for (; i < d; i += VL)
+        cell_slice(t, rows, w, i, 1, d - i < VL ? d - i : VL);
 }
 
-/* Both halves of the work for cells of one type, for 1 or CELL_ROWS rows. */
-typedef struct cell_halves {
+/* A reference for the rows that have a score too far above theirs: what they have summed until now is brought to it. */
+static void cell_raise(const cell_work *w)
+{
+    for (int r = 0; r < w->rows; r++) {
+        vf top = v_set1(-FLT_MAX);
+        for (int i = 0; i < CELL_CHUNK; i += VL)
+            top = v_max(v_load(w->score + r * CELL_CHUNK + i), top);
+        const float most = v_hmax(top);
+        if (!(most > w->base[r] + CELL_MARGIN))
+            continue;
+        const vf factor = v_exp2(v_set1(w->base[r] - most));
+        w->base[r] = most;
+        v_store(w->sum + r * VL, v_mul(v_load(w->sum + r * VL), factor));
+        for (int i = r * VL; i < w->wide * w->rows; i += w->rows * VL)
+            v_store(w->acc + i, v_mul(v_load(w->acc + i), factor));
+    }
+}
+
+/* Scores become exp2(score - base), and are added to the sums. */
+static void cell_powers(const cell_work *w)
+{
+    vf above = v_set1(-FLT_MAX);
+    for (int r = 0; r < w->rows; r++)
+        UNROLL for (int i = 0; i < CELL_CHUNK; i += VL) above =
+            v_max(v_sub(v_load(w->score + r * CELL_CHUNK + i), v_set1(w->base[r])), above); /* NaN is passed over */
+    if (v_hmax(above) > CELL_MARGIN)
+        cell_raise(w);
+    for (int r = 0; r < w->rows; r++) {
+        vf sum = v_load(w->sum + r * VL);
+        UNROLL for (int i = 0; i < CELL_CHUNK; i += VL)
+        {
+            float *const p = w->score + r * CELL_CHUNK + i;
+            const vf e = v_exp2(v_sub(v_load(p), v_set1(w->base[r])));
+            v_store(p, e);
+            sum = v_add(sum, e);
+        }
+        v_store(w->sum + r * VL, sum);
+    }
+}
+
+/* Heads of 64 have kernels of their own, without loops over d. */
+#define CELL_HALVES(T, R)                            \
+    static void scores_##T##_##R(const cell_work *w) \
+    {                                                \
+        if (w->d == 64)                              \
+            cell_scores(CELL_##T, R, 64, w);         \
+        else                                         \
+            cell_scores(CELL_##T, R, w->d, w);       \
+    }                                                \
+    static void values_##T##_##R(const cell_work *w) \
+    {                                                \
+        if (w->d == 64)                              \
+            cell_values(CELL_##T, R, 64, w);         \
+        else                                         \
+            cell_values(CELL_##T, R, w->d, w);       \
+    }
+#if ST_REGISTERS == 32
+#define CELL_COUNTS(X, T) X(T, 1) X(T, 2) X(T, 3) X(T, 4) X(T, 5) X(T, 6) X(T, 7) X(T, 8)
+#else
+#define CELL_COUNTS(X, T) X(T, 1) X(T, 2) X(T, 3) X(T, 4) X(T, 5)
+#endif
+CELL_COUNTS(CELL_HALVES, F32)
+CELL_COUNTS(CELL_HALVES, F16)
+CELL_COUNTS(CELL_HALVES, BF16)
+CELL_COUNTS(CELL_HALVES, Q8_0)
+
+/* By rows less one. */
+typedef struct cell_kernels {
     sotto_dtype dtype;
-    void (*scores)(const st_cpu_cells *c, bool one, const size_t *cell, int n, float *lanes, float *score);
-    void (*values)(const st_cpu_cells *c, bool one, const size_t *cell, int n, const float *p, const float *rescale,
-                   float *acc);
-} cell_halves;
+    void (*scores[CELL_ROWS])(const cell_work *w);
+    void (*values[CELL_ROWS])(const cell_work *w);
+} cell_kernels;
 
-#define CELL_HALVES(NAME, TYPE)                                                                                       \
-    static void NAME##_scores(const st_cpu_cells *c, bool one, const size_t *cell, int n, float *lanes, float *score) \
-    {                                                                                                                 \
-        if (one)                                                                                                      \
-            cell_scores(TYPE, c, 1, cell, n, lanes, score);                                                           \
-        else                                                                                                          \
-            cell_scores(TYPE, c, CELL_ROWS, cell, n, lanes, score);                                                   \
-    }                                                                                                                 \
-    static void NAME##_values(const st_cpu_cells *c, bool one, const size_t *cell, int n, const float *p,             \
-                              const float *rescale, float *acc)                                                       \
-    {                                                                                                                 \
-        if (one)                                                                                                      \
-            cell_values(TYPE, c, 1, cell, n, p, rescale, acc);                                                        \
-        else                                                                                                          \
-            cell_values(TYPE, c, CELL_ROWS, cell, n, p, rescale, acc);                                                \
+#define CELL_SCORES(T, R) scores_##T##_##R,
+#define CELL_VALUES(T, R) values_##T##_##R,
+#define CELL_KERNELS(T)                           \
+    {                                             \
+        SOTTO_##T, {CELL_COUNTS(CELL_SCORES, T)}, \
+        {                                         \
+            CELL_COUNTS(CELL_VALUES, T)           \
+        }                                         \
     }
-CELL_HALVES(f32, CELL_F32)
-CELL_HALVES(f16, CELL_F16)
-CELL_HALVES(bf16, CELL_BF16)
-CELL_HALVES(q8_0, CELL_Q8_0)
+static const cell_kernels cell_types[] = {CELL_KERNELS(F32), CELL_KERNELS(F16), CELL_KERNELS(BF16), CELL_KERNELS(Q8_0)};
 
-static const cell_halves halves[] = {{SOTTO_F32, f32_scores, f32_values},
-                                     {SOTTO_F16, f16_scores, f16_values},
-                                     {SOTTO_BF16, bf16_scores, bf16_values},
-                                     {SOTTO_Q8_0, q8_0_scores, q8_0_values}};
-
-static const cell_halves *halves_of(sotto_dtype t)
+static const cell_kernels *kernels_of(sotto_dtype t)
 {
     size_t i = 0;
-    while (i + 1 < sizeof halves / sizeof *halves && halves[i].dtype != t)
+    while (i + 1 < sizeof cell_types / sizeof *cell_types && cell_types[i].dtype != t)
         i++;
-    return &halves[i];
+    return &cell_types[i];
 }
 
-INL void cell_group(cell_type t, const st_cpu_cells *c, int rows)
+/* Rows [row, row + rows) of c, which have nothing summed yet; `wide` floats of each, and the scratch. */
+static cell_work cell_begin(const st_cpu_cells *c, int row, int rows, int wide, float *scratch)
 {
-    float *score = c->scratch, *lanes = score + CELL_ROWS * ST_CPU_CELL_CHUNK, *acc = lanes + CELL_ROWS * VL * VL;
-    float max[CELL_ROWS], sum[CELL_ROWS], rescale[CELL_ROWS];
-    UNROLL for (int r = 0; r < rows; r++)
-    {
-        max[r] = -__builtin_inff();
-        sum[r] = 0;
-    }
-    memset(acc, 0, sizeof(float) * (size_t)rows * (size_t)c->d);
-    for (int64_t first = 0; first < c->n_kv; first += ST_CPU_CELL_CHUNK) {
-        const int n = c->n_kv - first < ST_CPU_CELL_CHUNK ? (int)(c->n_kv - first) : ST_CPU_CELL_CHUNK;
-        size_t cell[ST_CPU_CELL_CHUNK + CELLS_AHEAD];
-        cell_list(c, first, n, cell);
-        if (t == CELL_MIXED)
-            halves_of(c->k_type)->scores(c, rows == 1, cell, n, lanes, score);
-        else
-            cell_scores(t, c, rows, cell, n, lanes, score);
-        for (int r = 0; r < rows; r++)
-            cell_softmax(score + r * ST_CPU_CELL_CHUNK, n, c->scale * 1.44269504f, &max[r], &sum[r], &rescale[r]);
-        if (t == CELL_MIXED)
-            halves_of(c->v_type)->values(c, rows == 1, cell, n, score, rescale, acc);
-        else
-            cell_values(t, c, rows, cell, n, score, rescale, acc);
-    }
+    cell_work w = {.rows = rows, .d = c->d, .wide = wide, .q = scratch + row * wide};
+    float *const acc = scratch + ST_CPU_MAX_SKINNY * wide, *const score = acc + ST_CPU_MAX_SKINNY * wide,
+                 *const sum = score + ST_CPU_MAX_SKINNY * CELL_CHUNK, *const base = sum + ST_CPU_MAX_SKINNY * VL;
+    w.acc = acc + row * wide;
+    w.score = score + row * CELL_CHUNK;
+    w.sum = sum + row * VL;
+    w.base = base + row;
+    w.lanes = base + ST_CPU_ROW_UNIT;
+    memset(w.acc, 0, sizeof(float) * (size_t)(rows * wide));
+    memset(w.sum, 0, sizeof(float) * (size_t)(rows * VL));
     for (int r = 0; r < rows; r++) {
+        cell_query(c->k_type == SOTTO_BF16, c->q[row + r], c->d, c->scale * 1.44269504f, rows, w.q + r * VL);
+        w.base[r] = -FLT_MAX;
+    }
+    return w;
+}
+
+static void cell_end(const st_cpu_cells *c, int row, const cell_work *w)
+{
+    for (int r = 0; r < w->rows; r++) {
+        float *const out = c->out[row + r], sum = v_hsum(v_load(w->sum + r * VL));
+        const float factor = c->part ? 1.0f : sum == 0 ? 0.0f : 1.0f / sum;
+        cell_result(c->v_type == SOTTO_BF16, w->acc + r * VL, c->d, factor, w->rows, out);
         if (c->part) {
-            memcpy(c->out[r], acc + r * c->d, sizeof(float) * (size_t)c->d);
-            c->out[r][c->d] = max[r];
-            c->out[r][c->d + 1] = sum[r];
-            continue;
+            out[c->d] = w->base[r];
+            out[c->d + 1] = sum;
         }
-        const vf inv = v_set1(sum[r] == 0 ? 0.0f : 1.0f / sum[r]);
-        EACH(c->d) row_store(c->out[r] + i, v_mul(row_load(acc + r * c->d + i, m), inv), m);
     }
 }
 
-#define CELL_CASE(TYPE, R)       \
-    case R:                      \
-        cell_group(TYPE, &c, R); \
-        break;
-#if ST_PRODUCT_ROWS >= 12 /* with 32 registers */
-#define CELL_MORE(TYPE) CELL_CASE(TYPE, 4) CELL_CASE(TYPE, 5) CELL_CASE(TYPE, 6) CELL_CASE(TYPE, 7)
-#else
-#define CELL_MORE(TYPE)
-#endif
-/* Up to CELL_ROWS at a time. */
-#define CELLS(NAME, TYPE)                                            \
-    static void NAME(const st_cpu_cells *cells)                      \
-    {                                                                \
-        st_cpu_cells c = *cells;                                     \
-        for (int done = 0; done < cells->n_row; done += CELL_ROWS) { \
-            const int left = cells->n_row - done;                    \
-            for (int r = 0; r < CELL_ROWS && r < left; r++) {        \
-                c.q[r] = cells->q[done + r];                         \
-                c.out[r] = cells->out[done + r];                     \
-            }                                                        \
-            switch (left < CELL_ROWS ? left : CELL_ROWS) {           \
-                CELL_CASE(TYPE, 1)                                   \
-                CELL_CASE(TYPE, 2)                                   \
-                CELL_CASE(TYPE, 3)                                   \
-                CELL_MORE(TYPE)                                      \
-            default:                                                 \
-                cell_group(TYPE, &c, CELL_ROWS);                     \
-            }                                                        \
-        }                                                            \
-    }
-CELLS(cells_f32, CELL_F32)
-CELLS(cells_f16, CELL_F16)
-CELLS(cells_bf16, CELL_BF16)
-CELLS(cells_q8_0, CELL_Q8_0)
-
-/* More rows than one are filled up with the last of them, whose result is then written more than once. */
-static void cells_mixed(const st_cpu_cells *cells)
+static void cells(const st_cpu_cells *c)
 {
-    st_cpu_cells c = *cells;
-    for (int done = 0; done < cells->n_row; done += CELL_ROWS) {
-        const int left = cells->n_row - done;
-        for (int r = 0; r < CELL_ROWS; r++) {
-            c.q[r] = cells->q[done + (r < left ? r : left - 1)];
-            c.out[r] = cells->out[done + (r < left ? r : left - 1)];
+    const cell_kernels *keys = kernels_of(c->k_type), *values = kernels_of(c->v_type);
+    const int wide = (c->d + VL - 1) / VL * VL, groups = (c->n_row + CELL_ROWS - 1) / CELL_ROWS;
+    cell_work w[(ST_CPU_MAX_SKINNY + CELL_ROWS - 1) / CELL_ROWS];
+    cell_places places[2], *now = &places[0], *next = &places[1];
+    for (int g = 0, row = 0; g < groups; g++, row += CELL_ROWS)
+        w[g] = cell_begin(c, row, c->n_row - row < CELL_ROWS ? c->n_row - row : CELL_ROWS, wide, c->scratch);
+    if (c->n_kv > 0) {
+        const int k_bytes = (int)sotto_dtype_row_bytes(c->k_type, c->d),
+                  v_bytes = (int)sotto_dtype_row_bytes(c->v_type, c->d);
+        find_cells(c, 0, now);
+        for (int j = 0; j < now->n; j++) {
+            cell_fetch(now->k[j], 0, k_bytes);
+            cell_fetch(now->v[j], 0, v_bytes);
         }
-        if (left == 1)
-            cell_group(CELL_MIXED, &c, 1);
-        else
-            cell_group(CELL_MIXED, &c, CELL_ROWS);
     }
+    for (int64_t first = 0; first < c->n_kv; first += CELL_CHUNK) {
+        if (first + CELL_CHUNK < c->n_kv)
+            find_cells(c, first + CELL_CHUNK, next);
+        else
+            next = now; /* there is nothing to fetch */
+        for (int g = 0; g < groups; g++) {
+            w[g].now = now;
+            w[g].next = next;
+            keys->scores[w[g].rows - 1](&w[g]);
+            cell_powers(&w[g]);
+        }
+        for (int g = 0; g < groups; g++)
+            values->values[w[g].rows - 1](&w[g]);
+        cell_places *const met = now;
+        now = next;
+        next = met;
+    }
+    for (int g = 0; g < groups; g++)
+        cell_end(c, g * CELL_ROWS, &w[g]);
 }
 
 void LEVEL(st_cpu_fill_rows)(st_cpu_kernels *k)
 {
-    k->cells_f32 = cells_f32;
-    k->cells_f16 = cells_f16;
-    k->cells_bf16 = cells_bf16;
-    k->cells_q8_0 = cells_q8_0;
-    k->cells_mixed = cells_mixed;
+    k->cells = cells;
     k->cos_sin = cos_sin;
     k->rotate_halves = rotate_halves;
     k->rotate_neighbours = rotate_neighbours;

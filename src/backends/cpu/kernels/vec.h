@@ -6,6 +6,7 @@
  * Loads and stores accept any alignment; the _n forms touch the first n elements only (0 <= n <= VL), and load zero
  * elsewhere. Each wrapper also chooses the register tiles:
  *   ST_MR, ST_NV      rows and vectors of the product tile
+ *   ST_REGISTERS      how many vectors there are
  *   ST_SKINNY(X)      X(rows, vectors, accumulator sets) for one row, two rows, ... up to ST_SKINNY_ROWS */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_VEC_H

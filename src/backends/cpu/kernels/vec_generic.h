@@ -12,10 +12,12 @@ typedef uint16_t vh __attribute__((vector_size(8)));
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #define ST_PRODUCT_ROWS 6
+#define ST_REGISTERS 32
 enum { VL = 4, ST_MR = 6, ST_NV = 4, ST_SKINNY_ROWS = 4 };
 #define ST_SKINNY(X) X(1, 4, 2) X(2, 4, 2) X(3, 4, 1) X(4, 4, 1)
 #else
 #define ST_PRODUCT_ROWS 4
+#define ST_REGISTERS 16
 enum { VL = 4, ST_MR = 4, ST_NV = 2, ST_SKINNY_ROWS = 4 };
 #define ST_SKINNY(X) X(1, 2, 2) X(2, 2, 1) X(3, 2, 1) X(4, 2, 1)
 #endif
@@ -232,6 +234,12 @@ INL vf v_load_f16(const uint16_t *p)
 INL vf v_load_f16_n(const uint16_t *p, int n)
 {
     return v_from_f16(vh_load(p, n));
+}
+INL vf v_set1_f16(const void *p)
+{
+    uint16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return v_from_f16((vh){bits, bits, bits, bits});
 }
 INL vf v_load_bf16(const uint16_t *p)
 {

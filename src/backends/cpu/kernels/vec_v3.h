@@ -12,6 +12,7 @@
 typedef __m256 vf;
 typedef __m256i vi;
 #define ST_PRODUCT_ROWS 6
+#define ST_REGISTERS 16
 enum { VL = 8, ST_MR = 6, ST_NV = 2, ST_SKINNY_ROWS = 5 };
 #define ST_SKINNY(X) X(1, 4, 2) X(2, 4, 1) X(3, 2, 1) X(4, 2, 1) X(5, 2, 1)
 
@@ -209,6 +210,12 @@ INL __m128i v_load_u16_n(const uint16_t *p, int n)
 INL vf v_load_f16_n(const uint16_t *p, int n)
 {
     return _mm256_cvtph_ps(v_load_u16_n(p, n));
+}
+INL vf v_set1_f16(const void *p)
+{
+    int16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return _mm256_cvtph_ps(_mm_set1_epi16(bits));
 }
 INL void v_store_f16_n(uint16_t *p, vf v, int n)
 {

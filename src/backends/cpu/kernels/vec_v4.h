@@ -13,6 +13,7 @@
 typedef __m512 vf;
 typedef __m512i vi;
 #define ST_PRODUCT_ROWS 12
+#define ST_REGISTERS 32
 enum { VL = 16, ST_MR = 12, ST_NV = 2, ST_SKINNY_ROWS = 8 };
 #define ST_SKINNY(X) X(1, 2, 4) X(2, 2, 4) X(3, 2, 2) X(4, 2, 2) X(5, 2, 1) X(6, 2, 1) X(7, 2, 1) X(8, 2, 1)
 
@@ -202,6 +203,12 @@ INL vf v_load_f16(const uint16_t *p)
 INL vf v_load_f16_n(const uint16_t *p, int n)
 {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
+INL vf v_set1_f16(const void *p)
+{
+    int16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return _mm512_cvtph_ps(_mm256_set1_epi16(bits));
 }
 INL void v_store_f16_n(uint16_t *p, vf v, int n)
 {

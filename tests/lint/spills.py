@@ -45,7 +45,6 @@ BOUNDS = [
     ("narrow_(?:dotprod|i8mm|bf16mm)", r"pack_row\w*", 4),
     ("narrow_avxvnni", r"block_i8", 2),
     ("narrow_v[34]", r"pass_1", 40),  # clang, for the row that may be left of all; gcc none
-    ("narrow_v3", r"words_6", 4),  # clang
     ("narrow_v4", r"words_1", 4),  # clang, over four k at once
     ("narrow_v4", r"block_words", 2),  # what a tile is told, once for each
     ("attention_v3", r"pack_keys|add_group", 4),  # once for eight keys, and for a row of a group

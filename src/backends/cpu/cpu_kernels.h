@@ -150,7 +150,8 @@ typedef void (*st_cpu_narrow_product)(const void *a, const void *b, int chunks, 
 
 /* Fine rows of a level that packs bytes as words: each number as a word, in tiles of as many rows and bytes. */
 typedef struct st_cpu_fine_words {
-    void (*pack_row)(const float *x, int64_t k, void *dst, int rows, st_cpu_row_scale *scale); /* NULL: the level has none */
+    void (*pack_row)(const float *x, int64_t k, void *dst, int rows,
+                     st_cpu_row_scale *scale); /* NULL: the level has none */
     /* acc [2][2 * rows][16]: of each half the rows' high sums before their low ones. Indexed by rows, 1 .. mr. */
     st_cpu_narrow_product product[ST_CPU_MAX_NARROW_MR / 2 + 1];
 } st_cpu_fine_words;

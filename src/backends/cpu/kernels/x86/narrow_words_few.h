@@ -14,6 +14,12 @@ INL int few_vectors(int rows)
     return rows <= 2 && 4 * VL <= ST_CPU_PANEL ? 4 : 2;
 }
 
+/* The words of a four that come first. Several rows leave no register for the one that first_and_third() multiplies by. */
+INL vi first_words(int rows, vi bytes)
+{
+    return rows == 1 ? first_and_third(bytes) : MM(srai_epi16)(MM(slli_epi16)(bytes, 8), 8);
+}
+
 /* c += `vectors` * VL columns of `chunks` chunks of a panel, which is fetched ahead; b: from the column on */
 INL void few_columns(int rows, int vectors, vi c[][4], const uint8_t *a, const uint8_t *b, int chunks)
 {
@@ -28,7 +34,7 @@ INL void few_columns(int rows, int vectors, vi c[][4], const uint8_t *a, const u
             {
                 vi w[4];
                 UNROLL for (int v = 0; v < vectors; v++) w[v] =
-                    pair == 0 ? first_and_third(bytes[v]) : second_and_fourth(bytes[v]);
+                    pair == 0 ? first_words(rows, bytes[v]) : second_and_fourth(bytes[v]);
                 UNROLL for (int r = 0; r < rows; r++)
                 {
                     int32_t x;

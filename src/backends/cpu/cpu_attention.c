@@ -141,10 +141,9 @@ static void meet_group(tile *t, int64_t key)
         weigh_group(t, key, NULL);
 }
 
-static void by_powers(tile *tiles, int n_tiles)
+static void by_powers(tile *tiles, int n_tiles, int64_t n_k)
 {
-    const int64_t end = tiles[0].end;
-    for (int64_t key = 0; key < end; key += GROUP)
+    for (int64_t key = 0; key < n_k; key += GROUP)
         for (int i = 0; i < n_tiles; i++)
             if (tiles[i].room)
                 meet_group(&tiles[i], key);
@@ -228,7 +227,7 @@ void st_cpu_attention_rows(const st_cpu_kernels *k, const st_cpu_attention *a, i
         begin(t, line, n_rows);
     }
     if (!a->causal)
-        by_powers(tiles, n_tiles);
+        by_powers(tiles, n_tiles, a->n_k);
     for (int i = 0; i < n_tiles; i++) {
         if (!tiles[i].room)
             by_maxima(&tiles[i]);

@@ -164,7 +164,8 @@ static void extremes(const st_cpu_kernels *k)
             fill(a.q, a.q_stride, 0, a.n_q, d, 2.0f);
             fill(a.k, a.k_stride, 0, a.n_k, d, (float)sign * 3.0f);
             check(k, &a, "largest scores");
-            fill((a = head(7, 300, d, 0.125f)).k, a.k_stride, 0, a.n_k / 2, d, 0);
+            a = head(7, 300, d, 0.125f);
+            fill(a.k, a.k_stride, 0, a.n_k / 2, d, 0);
             fill(a.v, a.v_stride, a.n_k / 2, a.n_k, d, 0);
             check(k, &a, "nothing");
         }

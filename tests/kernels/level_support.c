@@ -18,3 +18,20 @@ void each_level(void (*check)(const st_cpu_kernels *k))
             k.leave();
     }
 }
+
+st_cpu_attention guarded_head(int64_t n_q, int64_t n_k, int d, float scale)
+{
+    const ptrdiff_t stride = d + 3;
+    return (st_cpu_attention){.q = guard_floats((size_t)((n_q - 1) * stride + d)),
+                              .k = guard_floats((size_t)((n_k - 1) * stride + d)),
+                              .v = guard_floats((size_t)((n_k - 1) * stride + d)),
+                              .out = guard_alloc((size_t)((n_q - 1) * stride + d) * 4),
+                              .q_stride = stride,
+                              .k_stride = stride,
+                              .v_stride = stride,
+                              .out_stride = stride,
+                              .n_q = n_q,
+                              .n_k = n_k,
+                              .d = d,
+                              .scale = scale};
+}

@@ -15,23 +15,6 @@
 #include "kernels/guard_support.h"
 #include "kernels/level_support.h"
 
-static st_cpu_attention head(int64_t n_q, int64_t n_k, int d, float scale)
-{
-    const ptrdiff_t stride = d + 3;
-    return (st_cpu_attention){.q = guard_floats((size_t)((n_q - 1) * stride + d)),
-                              .k = guard_floats((size_t)((n_k - 1) * stride + d)),
-                              .v = guard_floats((size_t)((n_k - 1) * stride + d)),
-                              .out = guard_alloc((size_t)((n_q - 1) * stride + d) * 4),
-                              .q_stride = stride,
-                              .k_stride = stride,
-                              .v_stride = stride,
-                              .out_stride = stride,
-                              .n_q = n_q,
-                              .n_k = n_k,
-                              .d = d,
-                              .scale = scale};
-}
-
 static void compute(const st_cpu_kernels *k, const st_cpu_attention *a, int tile)
 {
     assert_true(st_cpu_attention_words_fits(k, a));
@@ -133,17 +116,17 @@ static void sequences(const st_cpu_kernels *k)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int d = 32; d <= 128; d += 32) {
             const int64_t n_q = sizes[i][0], n_k = sizes[i][1];
-            st_cpu_attention a = head(n_q, n_k, d, 0.125f);
+            st_cpu_attention a = guarded_head(n_q, n_k, d, 0.125f);
             check(k, &a, "random");
-            a = head(n_q, n_k, d, 1.0f);
+            a = guarded_head(n_q, n_k, d, 1.0f);
             check(k, &a, "sharp");
-            a = head(n_q, n_k, d, 1.0f); /* the largest scores come late */
+            a = guarded_head(n_q, n_k, d, 1.0f); /* the largest scores come late */
             times(a.k, a.k_stride, n_k / 2, n_k, d, 60.0f);
             check(k, &a, "late");
-            a = head(n_q, n_k, d, 0.125f);
+            a = guarded_head(n_q, n_k, d, 0.125f);
             times(a.k, a.k_stride, n_k / 2, n_k / 2 + 1, d, 1e6f);
             check(k, &a, "one large key");
-            a = head(n_q, n_k, d, 0.125f);
+            a = guarded_head(n_q, n_k, d, 0.125f);
             times(a.v, a.v_stride, n_k / 3, n_k / 3 + 1, d, 1e3f);
             check(k, &a, "one large value");
         }
@@ -156,15 +139,15 @@ static void extremes(const st_cpu_kernels *k)
         return;
     for (int d = 32; d <= 128; d += 96)
         for (int sign = -1; sign <= 1; sign++) {
-            st_cpu_attention a = head(7, 300, d, 0.125f); /* all probabilities alike, and the values too */
+            st_cpu_attention a = guarded_head(7, 300, d, 0.125f); /* all probabilities alike, and the values too */
             fill(a.q, a.q_stride, 0, a.n_q, d, 0);
             fill(a.v, a.v_stride, 0, a.n_k, d, (float)sign * 3.0f);
             check(k, &a, "flat");
-            a = head(7, 300, d, 0.01f);
+            a = guarded_head(7, 300, d, 0.01f);
             fill(a.q, a.q_stride, 0, a.n_q, d, 2.0f);
             fill(a.k, a.k_stride, 0, a.n_k, d, (float)sign * 3.0f);
             check(k, &a, "largest scores");
-            a = head(7, 300, d, 0.125f);
+            a = guarded_head(7, 300, d, 0.125f);
             fill(a.k, a.k_stride, 0, a.n_k / 2, d, 0);
             fill(a.v, a.v_stride, a.n_k / 2, a.n_k, d, 0);
             check(k, &a, "nothing");
@@ -180,7 +163,7 @@ static void no_numbers(const st_cpu_kernels *k)
         return;
     for (int i = 0; i < 3; i++)
         for (int where = 0; where < 3; where++) {
-            st_cpu_attention a = head(29, 200, d, 0.125f);
+            st_cpu_attention a = guarded_head(29, 200, d, 0.125f);
             const float *const x = where == 0 ? a.q : where == 1 ? a.k : a.v;
             const int row = where == 0 ? 26 : 131, column = 17;
             ((float *)(uintptr_t)x)[row * a.q_stride + column] = none[i];
@@ -198,7 +181,7 @@ static void no_numbers(const st_cpu_kernels *k)
             guard_free_all();
         }
     /* scores beyond f32 */
-    st_cpu_attention a = head(5, 140, d, 0.125f);
+    st_cpu_attention a = guarded_head(5, 140, d, 0.125f);
     times(a.q, a.q_stride, 0, a.n_q, d, 1e30f);
     times(a.k, a.k_stride, 0, a.n_k, d, 1e30f);
     compute(k, &a, ST_CPU_WORDS_ROWS);
@@ -210,7 +193,7 @@ static void tiles(const st_cpu_kernels *k)
 {
     if (k->words.rows == 0)
         return;
-    st_cpu_attention a = head(31, 300, 64, 0.125f), b = a;
+    st_cpu_attention a = guarded_head(31, 300, 64, 0.125f), b = a;
     b.out = guard_alloc((size_t)((a.n_q - 1) * a.out_stride + a.d) * 4);
     compute(k, &a, ST_CPU_WORDS_ROWS);
     compute(k, &b, 1);

@@ -402,22 +402,10 @@ static void check_attention(const st_cpu_kernels *k)
             for (int causal = 0; causal < 2; causal++) {
                 const int64_t n_q = sizes[i][0], n_k = sizes[i][1];
                 const int d = dims[di];
-                const ptrdiff_t stride = d + 3;
-                st_cpu_attention a = {.q = guard_floats((size_t)((n_q - 1) * stride + d)),
-                                      .k = guard_floats((size_t)((n_k - 1) * stride + d)),
-                                      .v = guard_floats((size_t)((n_k - 1) * stride + d)),
-                                      .out = guard_alloc((size_t)((n_q - 1) * stride + d) * 4),
-                                      .q_stride = stride,
-                                      .k_stride = stride,
-                                      .v_stride = stride,
-                                      .out_stride = stride,
-                                      .n_q = n_q,
-                                      .n_k = n_k,
-                                      .d = d,
-                                      .scale = i % 3 == 0 ? 30.0f
-                                               : di % 2   ? 3.0f
-                                                          : 0.125f,
-                                      .causal = causal};
+                const float scale = i % 3 == 0 ? 30.0f : di % 2 ? 3.0f : 0.125f;
+                st_cpu_attention a = guarded_head(n_q, n_k, d, scale);
+                a.causal = causal;
+                const ptrdiff_t stride = a.q_stride;
                 float *packed = guard_alloc(4 * st_cpu_attention_packed(&a));
                 float *scratch = guard_alloc(4 * st_cpu_attention_scratch(&a));
                 for (int64_t p = 0; p < st_cpu_attention_pack_units(&a); p++)

@@ -400,7 +400,8 @@ static int64_t prompt_rows(const cache_unit *u, int64_t row, int64_t end, st_cpu
         all.end = other.seen.end > all.end ? other.seen.end : all.end;
         seen[n] = other.seen;
     }
-    const bool worth = u->cut.share > 1 ? n > 1 && n * u->cut.share >= PROMPT_QUERIES : n >= PROMPT_ALONE && !alike;
+    const bool together = alike && u->kernel == u->run->k->window_bf16; /* which reads cells that all see as fast */
+    const bool worth = u->cut.share > 1 ? n > 1 && n * u->cut.share >= PROMPT_QUERIES : n >= PROMPT_ALONE && !together;
     return worth ? n : 0;
 }
 

@@ -13,12 +13,6 @@
 enum { FEW_AHEAD = 1536, FEW_CACHE = 3 };
 enum { PASS_ROWS = 3, PASS_VECTORS = 4, PASS_HELD = 1, PASS_FOURS = 4 };
 
-INL vi add_to(vi c, vi x)
-{
-    __asm__("vpaddd %1, %0, %0" : "+x"(c) : "x"(x));
-    return c;
-}
-
 INL vi in_order(vi words)
 {
     const vi fours = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8);

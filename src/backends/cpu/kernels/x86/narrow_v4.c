@@ -12,12 +12,6 @@
 enum { FEW_AHEAD = 4096, FEW_CACHE = 2 };
 enum { PASS_ROWS = 8, PASS_VECTORS = 2, PASS_HELD = 2, PASS_FOURS = 1 };
 
-INL vi add_to(vi c, vi x)
-{
-    __asm__("vpaddd %1, %0, %0" : "+v"(c) : "v"(x));
-    return c;
-}
-
 INL vi in_order(vi words)
 {
     const vi fours = _mm512_shufflehi_epi16(_mm512_shufflelo_epi16(words, 0xd8), 0xd8);

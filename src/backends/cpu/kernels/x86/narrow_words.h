@@ -3,11 +3,8 @@
  * before the second and the fourth: so one instruction makes words of half of the weights. Blocks of rows have a part of a panel made
  * words once for all of its tiles, and some neighbouring panels meet a part of the rows where whole rows are too long to stay in
  * the cache. Included after a vec_*.h, ../narrow_pack.h and narrow_finish.h by files that define
- *   PASS_ROWS, PASS_VECTORS                rows and vectors of columns that meet at once, at most
+ *   what narrow_pass.h wants
  *   EACH_PASS(X)                           X of each number of rows that may meet at once, from PASS_ROWS down to 1
- *   PASS_HELD                              of those vectors, the weights that are held in registers; the others are read for each row
- *   PASS_FOURS                             fours of k that are written out
- *   vi add_to(vi c, vi x)                  c + x, in that order: compilers add up what is added first, and run out of registers
  *   FEW_AHEAD, FEW_CACHE                   how far ahead few rows fetch a panel, in bytes, and how near (as __builtin_prefetch has it)
  *   vi in_order(vi words)                  what packs_epi32 made of two vectors, in that order, the first one's before the other's
  *   vi words_row(const vf x[2], vi zero)   round(x) + zero, clamped to 0 .. 255, as words in that order */
@@ -31,6 +28,7 @@ INL vi second_and_fourth(vi bytes)
     return MM(srai_epi16)(bytes, 8);
 }
 
+#include "narrow_pass.h"
 #include "narrow_words_few.h"
 
 /* [16 fours of k][2 pairs][32 columns][2] words for each chunk */
@@ -42,35 +40,6 @@ static void widen(const uint8_t *b, int chunks, uint8_t *wide)
             const vi bytes = vi_load(b + 4 * c), first = first_and_third(bytes), second = second_and_fourth(bytes);
             memcpy(wide + 4 * c, &first, sizeof first);
             memcpy(wide + 4 * (ST_CPU_PANEL + c), &second, sizeof second);
-        }
-    }
-}
-
-/* Products of pairs of words with weights that are read for them alone. Written out, since compilers would read weights once for all
- * rows, and have no registers for them. */
-INL vi words_from(vi x, const uint8_t *w)
-{
-    typedef vi unaligned __attribute__((aligned(1)));
-    vi out;
-    __asm__("vpmaddwd %2, %1, %0" : "=v"(out) : "v"(x), "m"(*(const unaligned *)(const void *)w));
-    return out;
-}
-
-/* PASS_FOURS fours of k of the rows at a, WORD_CHUNK bytes apart, times PASS_VECTORS vectors of columns */
-INL void words_fours(int rows, vi c[][PASS_VECTORS], const uint8_t *a, const uint8_t *wide)
-{
-    UNROLL for (int pair = 0; pair < 2 * PASS_FOURS; pair++)
-    {
-        const uint8_t *w = wide + 4 * ST_CPU_PANEL * pair;
-        vi held[PASS_HELD];
-        UNROLL for (int v = 0; v < PASS_HELD; v++) held[v] = vi_load(w + 4 * v * VL);
-        UNROLL for (int r = 0; r < rows; r++)
-        {
-            int32_t x;
-            memcpy(&x, a + WORD_CHUNK * r + 4 * pair, sizeof x);
-            const vi xs = vi_set1(x);
-            UNROLL for (int v = 0; v < PASS_VECTORS; v++) c[r][v] =
-                add_to(c[r][v], v < PASS_HELD ? MM(madd_epi16)(xs, held[v]) : words_from(xs, w + 4 * v * VL));
         }
     }
 }
@@ -87,7 +56,7 @@ INL void words_pass(int rows, const tile_job *t, int row, const uint8_t *wide, i
         const uint8_t *a = t->a + WORD_CHUNK * row, *w = wide + 4 * column;
         for (int i = 0; i < chunks; i++, a += WORD_CHUNK * (t->rows - 1))
             for (int four = 0; four < 16; four += PASS_FOURS, a += 8 * PASS_FOURS, w += 8 * ST_CPU_PANEL * PASS_FOURS)
-                words_fours(rows, c, a, w);
+                words_fours(rows, c, a, WORD_CHUNK, w);
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < PASS_VECTORS; v++)
             memcpy(t->acc + 4 * tile_at(t->rows, row + r, column + v * VL), &c[r][v], sizeof(vi));
     }

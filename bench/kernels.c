@@ -149,7 +149,11 @@ static double peak_rate(void *arg)
 /* The numbers in which a product of many rows is computed. */
 static bench_number number_of(const st_cpu_kernels *k, st_cpu_wtype type, bool int8)
 {
-    return type == ST_CPU_W_I8 || int8 ? BENCH_I8 : type == ST_CPU_W_BF16 && k->bf16.mr > 0 ? BENCH_BF16 : BENCH_F32;
+    if (type == ST_CPU_W_I8 || int8)
+        return BENCH_I8;
+    if (type != ST_CPU_W_BF16)
+        return BENCH_F32;
+    return k->bf16.mr > 0 ? BENCH_BF16 : k->bf16_words.mr > 0 ? BENCH_WORDS : BENCH_F32;
 }
 
 /* A file's row of small finite numbers. */

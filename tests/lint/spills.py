@@ -47,7 +47,8 @@ BOUNDS = [
     ("narrow_v[34]", r"pass_1", 40),  # clang, for the row that may be left of all; gcc none
     ("narrow_v4", r"words_1", 4),  # clang, over four k at once
     ("narrow_v4", r"block_words", 2),  # what a tile is told, once for each
-    ("attention_v3", r"pack_keys|add_group", 4),  # once for eight keys, and for a row of a group
+    ("attention_v3", r"pack_keys", 4),  # once for eight keys
+    ("attention_v3", r"find_largest", 6),  # clang: those of a row
     # once for a row or a tile, not for each product
     ("product_v[34]", r"pack_row_i8|to_i8|finish\w*", 12),
     (r"narrow_(?:v3|v4|avx\w+)", r"\w*pack_row\w*", 12),

@@ -272,9 +272,9 @@ enum {
  * scales are the same wherever they are made. Scales are NaN where numbers are none. */
 typedef struct st_cpu_word_group {
     int n, d;
-    int16_t *keys;      /* [8][d / 2][16 keys][2] */
+    int16_t *keys;      /* [4][d / 2][32 keys][2] */
     float *key_scale;   /* [128] */
-    int16_t *values;    /* [d / 16][64][16 columns][2]: keys in pairs, as the level likes them */
+    int16_t *values;    /* [d / 32][64][32 columns][2]: keys in pairs, as the level likes them */
     float *value_scale; /* [d] */
 } st_cpu_word_group;
 
@@ -291,13 +291,13 @@ typedef struct st_cpu_word_tile {
 } st_cpu_word_tile;
 
 /* Attention as products of words (cpu_attention_words.c), for levels without products of bf16. A query and a key have a scale
- * each; probabilities are whole numbers up to 16383, for the largest score of a group of keys; the values of a group have a scale
- * for each column. All sums of products fit 32 bits. */
+ * each; probabilities are whole numbers up to 2^15, for the largest score of all keys so far, so that many may be 0; the values of a
+ * group have a scale for each column, as large as their sum allows. All sums of products fit 32 bits. */
 typedef struct st_cpu_words {
     int rows; /* of a product; 0: the level has none */
     /* n queries of t->d floats times scale, the last one again up to t->rows */
     void (*pack_queries)(const float *x, ptrdiff_t stride, float scale, int n, const st_cpu_word_tile *t);
-    /* g->n keys, and values, of g->d floats; zero from there on to a multiple of 16 */
+    /* g->n keys, and values, of g->d floats; zero from there on to a multiple of 32 */
     void (*pack_keys)(const float *x, ptrdiff_t stride, const st_cpu_word_group *g);
     void (*pack_values)(const float *x, ptrdiff_t stride, const st_cpu_word_group *g);
     /* What the queries of a tile make of a group. */

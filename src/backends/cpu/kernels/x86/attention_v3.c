@@ -6,14 +6,16 @@
 #include "../math_body.h"
 
 enum {
-    ROWS = 6,                     /* of a product tile, with 16 columns */
-    STEP = 64,                    /* bytes of such columns, two numbers of each */
+    ROWS = 3,                     /* of a product tile, with 32 columns */
+    STEP = 128,                   /* bytes of such columns, two numbers of each */
     ROW = 2 * ST_CPU_WORDS_MAX_D, /* bytes from row to row of queries, and of probabilities */
+    TOGETHER = 2,                 /* vectors of probabilities that are made at once */
     MOST = 4095,                  /* of a query or a key: 128 products of two fit 31 bits */
-    MOST_VALUE = 1023,            /* of a value: 128 products of one and a probability do */
-    MOST_POWER = 16383
+    MOST_VALUES = 65400,          /* of a column of values in all, before they are rounded */
+    MOST_POWER = 32730
 };
 _Static_assert(ST_CPU_WORDS_GROUP == ST_CPU_WORDS_MAX_D, "rows of queries and of probabilities are alike");
+_Static_assert((MOST_VALUES + ST_CPU_WORDS_GROUP / 2 + 1ll) * MOST_POWER < 1ll << 31, "weighted values fit 31 bits");
 
 /* Position i of 16 words, as _mm256_packs_epi32 lays out two vectors, is number packed_place(i). */
 INL int packed_place(int i)
@@ -78,7 +80,7 @@ static void pack_queries(const float *x, ptrdiff_t stride, float scale, int n, c
 
 static void pack_keys(const float *x, ptrdiff_t stride, const st_cpu_word_group *g)
 {
-    const int end = (g->n + 15) / 16 * 16;
+    const int end = (g->n + 31) / 32 * 32;
     for (int key = 0; key < end; key += VL) {
         float factor[VL] = {0};
         for (int i = 0; i < VL; i++) {
@@ -86,7 +88,7 @@ static void pack_keys(const float *x, ptrdiff_t stride, const st_cpu_word_group 
             if (key + i < g->n)
                 factor[i] = row_factor(x + (key + i) * stride, g->d, MOST, g->key_scale + key + i);
         }
-        uint8_t *to = (uint8_t *)g->keys + key / 16 * g->d / 2 * STEP + key % 16 * 4;
+        uint8_t *to = (uint8_t *)g->keys + key / 32 * g->d / 2 * STEP + key % 32 * 4;
         for (int c = 0; c < g->d; c += 16, to += 8 * STEP) {
             vf r[VL]; /* eight pairs of a key */
             UNROLL for (int i = 0; i < VL; i++) r[i] =
@@ -100,16 +102,20 @@ static void pack_keys(const float *x, ptrdiff_t stride, const st_cpu_word_group 
 /* Keys lie where powers() leaves their probabilities. */
 static void pack_values(const float *x, ptrdiff_t stride, const st_cpu_word_group *g)
 {
-    const int end = (g->n + 15) / 16 * 16;
+    const int end = (g->n + 31) / 32 * 32;
     for (int c = 0; c < g->d; c += VL) {
-        vi most = vi_set1(0);
-        for (int i = 0; i < g->n; i++)
-            most = largest_bits(most, v_load(x + i * stride + c));
+        const vf magnitude = vi_as_float(vi_set1(0x7fffffff));
+        vf sum = v_zero(), most = v_zero();
+        for (int i = 0; i < g->n; i++) {
+            const vf value = _mm256_and_ps(v_load(x + i * stride + c), magnitude);
+            sum = v_add(sum, value);
+            most = v_max(most, value);
+        }
         float of[VL], factor[VL];
-        v_store(of, vi_as_float(most));
+        v_store(of, v_max(v_add(most, most), sum)); /* one value is a word; NaN, which the sum is, comes second */
         for (int i = 0; i < VL; i++)
-            factor[i] = word_factor(of[i], MOST_VALUE, g->value_scale + c + i);
-        uint8_t *const to = (uint8_t *)g->values + c / 16 * (ST_CPU_WORDS_GROUP / 2) * STEP + c % 16 * 4;
+            factor[i] = word_factor(of[i], MOST_VALUES, g->value_scale + c + i);
+        uint8_t *const to = (uint8_t *)g->values + c / 32 * (ST_CPU_WORDS_GROUP / 2) * STEP + c % 32 * 4;
         for (int i = 0; i < end; i += 2) {
             vi pair[2];
             UNROLL for (int j = 0; j < 2; j++)
@@ -126,28 +132,38 @@ static void pack_values(const float *x, ptrdiff_t stride, const st_cpu_word_grou
 
 /* ---- products ---- */
 
-/* c += the products of a row's two words and those of 16 columns: in one piece, since of sixteen registers two are left. */
-INL void add_products(vi c[2], const uint8_t *two, vi w0, vi w1)
+/* Products of pairs of words with weights that are read for them alone. Written out, as is the addition: compilers would read weights
+ * once for all rows, and move sums about. */
+INL vi pair_products(vi x, const uint8_t *w)
 {
-    vi x, product;
-    __asm__("vpbroadcastd %6, %2\n\t"
-            "vpmaddwd %4, %2, %3\n\t"
-            "vpaddd %3, %0, %0\n\t"
-            "vpmaddwd %5, %2, %2\n\t"
-            "vpaddd %2, %1, %1"
-            : "+x"(c[0]), "+x"(c[1]), "=&x"(x), "=&x"(product)
-            : "x"(w0), "x"(w1), "m"(*(const uint8_t(*)[4])two));
+    typedef vi unaligned __attribute__((aligned(1)));
+    vi out;
+    __asm__("vpmaddwd %2, %1, %0" : "=x"(out) : "x"(x), "m"(*(const unaligned *)(const void *)w));
+    return out;
 }
 
-/* Six rows times 16 columns. */
-INL void word_products(const uint8_t *a, const uint8_t *b, int pairs, vi c[ROWS][2])
+INL vi add_to(vi c, vi x)
 {
-    UNROLL for (int r = 0; r < ROWS; r++) c[r][0] = c[r][1] = vi_set1(0);
-    for (int i = 0; i < pairs; i += 4, a += 16, b += 4 * STEP) {
-        UNROLL for (int k = 0; k < 4; k++)
+    __asm__("vpaddd %1, %0, %0" : "+x"(c) : "x"(x));
+    return c;
+}
+
+/* c += `pairs` pairs of three rows at a times those of 32 columns. */
+INL void add_products(vi c[ROWS][4], const uint8_t *a, const uint8_t *b, int pairs)
+{
+    UNROLL for (int k = 0; k < pairs; k++, b += STEP)
+    {
+        const vi held = vi_load(b); /* of the others, each row reads its own */
+        UNROLL for (int r = 0; r < ROWS; r++)
         {
-            const vi w0 = vi_load(b + k * STEP), w1 = vi_load(b + k * STEP + 32);
-            UNROLL for (int r = 0; r < ROWS; r++) add_products(c[r], a + r * ROW + 4 * k, w0, w1);
+            int32_t two;
+            memcpy(&two, a + r * ROW + 4 * k, sizeof two);
+            const vi x = vi_set1(two);
+            UNROLL for (int v = 0; v < 4; v++)
+            {
+                const vi products = v == 0 ? _mm256_madd_epi16(x, held) : pair_products(x, b + v * 32);
+                c[r][v] = add_to(c[r][v], products);
+            }
         }
     }
 }
@@ -155,9 +171,11 @@ INL void word_products(const uint8_t *a, const uint8_t *b, int pairs, vi c[ROWS]
 static __attribute__((noinline)) void score(const uint8_t *q, const uint8_t *keys, int d, const float *scale,
                                             float *scores)
 {
-    vi c[ROWS][2];
-    word_products(q, keys, d / 2, c);
-    UNROLL for (int v = 0; v < 2; v++)
+    vi c[ROWS][4];
+    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < 4; v++) c[r][v] = vi_set1(0);
+    for (int i = 0; i < d; i += 16, q += 32, keys += 8 * STEP)
+        add_products(c, q, keys, 8);
+    UNROLL for (int v = 0; v < 4; v++)
     {
         const vf by = v_load(scale + v * VL);
         UNROLL for (int r = 0; r < ROWS; r++)
@@ -165,19 +183,36 @@ static __attribute__((noinline)) void score(const uint8_t *q, const uint8_t *key
     }
 }
 
-static __attribute__((noinline)) void weigh(const uint8_t *p, const uint8_t *values, int pairs, const float *scale,
-                                            const float *factor, const float *rescale, float *out)
+/* Bit i: some of the probabilities of three rows for keys 16 i to 16 i + 15 is not 0. */
+INL unsigned some_of(const uint8_t *p)
 {
-    vi c[ROWS][2];
-    word_products(p, values, pairs, c);
-    UNROLL for (int v = 0; v < 2; v++)
+    vi all[8];
+    UNROLL for (int i = 0; i < 8; i++) all[i] =
+        vi_or(vi_or(vi_load(p + 32 * i), vi_load(p + 32 * i + ROW)), vi_load(p + 32 * i + 2 * ROW));
+    UNROLL for (int i = 0; i < 4; i++) all[i] = _mm256_packs_epi16(all[2 * i], all[2 * i + 1]);
+    UNROLL for (int i = 0; i < 2; i++) all[i] = _mm256_packus_epi16(all[2 * i], all[2 * i + 1]);
+    /* the first halves of all, and the second ones */
+    const vi halves =
+        vi_or(_mm256_permute2x128_si256(all[0], all[1], 0x20), _mm256_permute2x128_si256(all[0], all[1], 0x31));
+    return (unsigned)_mm256_movemask_ps(vi_as_float(_mm256_cmpeq_epi32(halves, vi_set1(0)))) ^ 0xff;
+}
+
+/* out [2][rows][16] */
+static __attribute__((noinline)) void weigh(const uint8_t *p, const uint8_t *values, unsigned some, const float *scale,
+                                            const float *rescale, float *out, int rows)
+{
+    vi c[ROWS][4];
+    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < 4; v++) c[r][v] = vi_set1(0);
+    for (; some != 0; some &= some - 1) {
+        const int i = __builtin_ctz(some);
+        add_products(c, p + i * 32, values + i * 8 * STEP, 8);
+    }
+    UNROLL for (int v = 0; v < 4; v++)
     {
         const vf by = v_load(scale + v * VL);
+        float *const sums = out + v / 2 * rows * 16 + v % 2 * VL;
         UNROLL for (int r = 0; r < ROWS; r++)
-        {
-            float *const sum = out + r * 16 + v * VL;
-            v_store(sum, v_fma(vi_float(c[r][v]), v_mul(by, v_set1(factor[r])), v_mul(v_load(sum), v_set1(rescale[r]))));
-        }
+            v_store(sums + r * 16, v_fma(vi_float(c[r][v]), by, v_mul(v_load(sums + r * 16), v_set1(rescale[r]))));
     }
 }
 
@@ -186,82 +221,136 @@ static __attribute__((noinline)) void weigh(const uint8_t *p, const uint8_t *val
 /* The largest of each of eight lanes of a row's scores. */
 INL vf maxima(const float *scores, int n)
 {
-    vf a = v_load(scores), b = v_load(scores + VL);
-    for (int i = 2 * VL; i < n; i += 2 * VL) {
-        a = v_max(a, v_load(scores + i));
-        b = v_max(b, v_load(scores + i + VL));
+    vf m[4];
+    UNROLL for (int i = 0; i < 4; i++) m[i] = v_load(scores + i * VL);
+    for (int at = 4 * VL; at < n; at += 4 * VL)
+        UNROLL for (int i = 0; i < 4; i++) m[i] = v_max(m[i], v_load(scores + at + i * VL));
+    return v_max(v_max(m[0], m[1]), v_max(m[2], m[3]));
+}
+
+/* Probabilities are relative to the largest score so far; `rescale` makes earlier ones that. Bit r of what is returned: all those of
+ * row r are 0. */
+static __attribute__((noinline)) unsigned find_largest(const st_cpu_word_tile *t, int n, float *rescale)
+{
+    unsigned none = 0;
+    for (int r = 0; r < t->rows; r += VL) {
+        float lanes[VL * VL], top[VL];
+        for (int i = 0; i < VL; i++)
+            v_store(lanes + i * VL, maxima(t->scores + (r + i < t->rows ? r + i : t->rows - 1) * ST_CPU_WORDS_GROUP, n));
+        v_hmaxs(lanes, top);
+        const vf here = v_load(top), before = v_load(t->max + r), most = v_max(before, here),
+                 scale = v_load(t->q_scale + r);
+        v_store(t->max + r, most);
+        v_store(rescale + r, v_exp2(v_mul(v_sub(before, most), scale)));
+        const vf far = _mm256_cmp_ps(v_mul(v_sub(here, most), scale), v_set1(-16), _CMP_LT_OQ);
+        none |= (unsigned)_mm256_movemask_ps(far) << r;
     }
-    return v_max(a, b);
+    return none;
 }
 
-/* 16383 * 2^(scale * below) as integers, below <= 0; 0 where it is below `least`, or NaN. Off by 7.5e-5 of itself at most. */
-INL vi power(vf below, vf scale, vf least)
+/* Constants that are read where they are used: there are no registers for them. */
+#define ALL(x)                                         \
+    {                                                  \
+        x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x \
+    }
+typedef struct power_constants {
+    int16_t cubic[4][16], twice[16], less[16], one[16];
+    uint8_t table[32];
+} power_constants;
+static const power_constants power_k __attribute__((aligned(32))) = {
+    {ALL(16371), ALL(11392), ALL(3705), ALL(1274)},
+    ALL(257),
+    ALL(-24 * 256),
+    ALL(1),
+    {1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0}};
+#undef ALL
+
+/* 16 scores as words below 0; those that are far below the largest, or NaN, become -32768. */
+INL vi below(const float *scores, vf top, vf units)
 {
-    const vf magic = v_set1(12582912.0f), x = v_max(below, least), moved = v_fma(x, scale, magic);
-    const vf f = _mm256_fmsub_ps(x, scale, v_sub(moved, magic));
-    vf p = v_fma(f, v_set1(0.05517167f * MOST_POWER), v_set1(0.24261112f * MOST_POWER));
-    p = v_fma(p, f, v_set1(0.69326099f * MOST_POWER));
-    p = v_fma(p, f, v_set1(0.99992807f * MOST_POWER));
-    return _mm256_cvtps_epi32(vi_as_float(vi_add(v_as_int(p), vi_shl(v_as_int(moved), 23))));
+    const vf less = v_set1(-1);
+    return _mm256_packs_epi32(_mm256_cvtps_epi32(v_fma(v_sub(top, v_load(scores)), units, less)),
+                              _mm256_cvtps_epi32(v_fma(v_sub(top, v_load(scores + VL)), units, less)));
 }
 
-/* Probabilities of a row's n scores as words, and their sum by lanes. */
-static __attribute__((noinline)) vi powers(const float *scores, int n, float max, float scale, uint8_t *p)
+/* 2^15 * 2^(x / 2048) of words x < 0 as words, 32730 at most, off by 1e-4 of itself and a half; 0 for -32768. Some at once, step by
+ * step: each alone would wait for itself most of the time. */
+INL void power(vi x[TOGETHER], const power_constants *k)
 {
-    const vf top = v_set1(max), by = v_set1(scale);
-    const vf least = v_set1(-24.0f / scale); /* far below half of a word, still a power of two */
+    vi by[TOGETHER], p[TOGETHER];
+    /* 2^(octave + 16) in two bytes, of which 2^15 has a sign: the index of a high one is 8 less, and where it is below 0, the byte is 0 */
+    UNROLL for (int i = 0; i < TOGETHER; i++) by[i] = _mm256_srli_epi16(x[i], 11);
+    UNROLL for (int i = 0; i < TOGETHER; i++) x[i] = _mm256_slli_epi16(x[i], 5);
+    UNROLL for (int i = 0; i < TOGETHER; i++) by[i] = _mm256_mullo_epi16(by[i], vi_load(k->twice));
+    UNROLL for (int i = 0; i < TOGETHER; i++) p[i] = _mm256_mulhi_epu16(x[i], vi_load(k->cubic[3]));
+    UNROLL for (int i = 0; i < TOGETHER; i++) by[i] = _mm256_add_epi16(by[i], vi_load(k->less));
+    UNROLL for (int i = 0; i < TOGETHER; i++) p[i] = _mm256_add_epi16(p[i], vi_load(k->cubic[2]));
+    UNROLL for (int i = 0; i < TOGETHER; i++) p[i] = _mm256_mulhi_epu16(p[i], x[i]);
+    UNROLL for (int i = 0; i < TOGETHER; i++) by[i] = _mm256_shuffle_epi8(vi_load(k->table), by[i]);
+    UNROLL for (int i = 0; i < TOGETHER; i++) p[i] = _mm256_add_epi16(p[i], vi_load(k->cubic[1]));
+    UNROLL for (int i = 0; i < TOGETHER; i++) p[i] = _mm256_mulhi_epu16(p[i], x[i]);
+    UNROLL for (int i = 0; i < TOGETHER; i++) p[i] = _mm256_add_epi16(p[i], vi_load(k->cubic[0]));
+    UNROLL for (int i = 0; i < TOGETHER; i++) x[i] = _mm256_abs_epi16(_mm256_mulhrs_epi16(p[i], by[i]));
+}
+
+/* Probabilities of n scores as words, and their sum by lanes. */
+INL vi powers(const float *scores, int n, vf top, vf units, uint8_t *p)
+{
     vi sum = vi_set1(0);
-    for (int i = 0; i < n; i += 2 * VL) {
-        const vi words = _mm256_packs_epi32(power(v_sub(v_load(scores + i), top), by, least),
-                                            power(v_sub(v_load(scores + i + VL), top), by, least));
-        _mm256_storeu_si256((vi *)(void *)(p + 2 * i), words);
-        sum = vi_add(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+    for (int i = 0; i < n; i += TOGETHER * 2 * VL) {
+        const power_constants *k = &power_k;
+        __asm__("" : "+r"(k)); /* compilers would load them before, and have no registers for them */
+        vi x[TOGETHER];
+        UNROLL for (int j = 0; j < TOGETHER; j++) x[j] = below(scores + i + j * 2 * VL, top, units);
+        power(x, k);
+        UNROLL for (int j = 0; j < TOGETHER; j++)
+        {
+            _mm256_storeu_si256((vi *)(void *)(p + 2 * i + 32 * j), x[j]);
+            sum = vi_add(sum, _mm256_madd_epi16(x[j], vi_load(k->one)));
+        }
     }
     return sum;
 }
 
-/* Probabilities of a group are relative to its own largest score; `factor` makes them those to the largest so far. */
-static void group_powers(const st_cpu_word_tile *t, const st_cpu_word_group *g, float *factor, float *rescale)
+static __attribute__((noinline)) void group_powers(const st_cpu_word_tile *t, const st_cpu_word_group *g, int n,
+                                                   unsigned none, const float *rescale)
 {
-    const int n = (g->n + 15) / 16 * 16;
     vf not_a_number = v_zero(); /* where a key is none; otherwise it stays 0 */
     for (int key = 0; key < n; key += VL)
         not_a_number = v_fma(v_load(g->key_scale + key), v_zero(), not_a_number);
-    float lanes[VL * VL] = {0}, top[ST_CPU_WORDS_ROWS];
-    for (int r = 0; r < t->rows; r += VL) {
-        const int rows = t->rows - r < VL ? t->rows - r : VL;
-        for (int i = 0; i < rows; i++)
-            v_store(lanes + i * VL, maxima(t->scores + (r + i) * ST_CPU_WORDS_GROUP, n));
-        v_hmaxs(lanes, top + r);
-        const vf here = v_load(top + r), before = v_load(t->max + r), most = v_max(before, here),
-                 scale = v_load(t->q_scale + r);
-        v_store(factor + r, v_exp2(v_mul(v_sub(here, most), scale)));
-        v_store(rescale + r, v_exp2(v_mul(v_sub(before, most), scale)));
-        v_store(t->max + r, most);
-    }
     for (int r = 0; r < t->rows; r++) {
-        const vi sum = powers(t->scores + r * ST_CPU_WORDS_GROUP, n, top[r], t->q_scale[r], (uint8_t *)t->p + r * ROW);
+        uint8_t *const p = (uint8_t *)t->p + r * ROW;
+        vi sum = vi_set1(0);
+        if (none >> r & 1)
+            for (int i = 0; i < ROW; i += 32)
+                _mm256_storeu_si256((vi *)(void *)(p + i), sum);
+        else
+            sum = powers(t->scores + r * ST_CPU_WORDS_GROUP, n, v_set1(t->max[r]), v_set1(-2048 * t->q_scale[r]), p);
         const vf so_far = v_fma(v_load(t->sum + r * VL), v_set1(rescale[r]), not_a_number);
-        v_store(t->sum + r * VL, v_fma(vi_float(sum), v_set1(factor[r]), so_far));
+        v_store(t->sum + r * VL, v_add(vi_float(sum), so_far));
     }
 }
 
 static void add_group(const st_cpu_word_tile *t, const st_cpu_word_group *g)
 {
-    const int n = (g->n + 15) / 16 * 16;
-    float factor[ST_CPU_WORDS_ROWS], rescale[ST_CPU_WORDS_ROWS];
-    for (int r = 0; r < t->rows; r += ROWS)
-        for (int key = 0; key < n; key += 16)
-            score((const uint8_t *)t->q + r * ROW, (const uint8_t *)g->keys + key / 16 * t->d / 2 * STEP, t->d,
+    const int n = (g->n + 31) / 32 * 32;
+    float rescale[ST_CPU_WORDS_ROWS];
+    for (int key = 0; key < n; key += 32)
+        for (int r = 0; r < t->rows; r += ROWS)
+            score((const uint8_t *)t->q + r * ROW, (const uint8_t *)g->keys + key / 32 * t->d / 2 * STEP, t->d,
                   g->key_scale + key, t->scores + r * ST_CPU_WORDS_GROUP + key);
     for (int r = 0; g->n < n && r < t->rows; r++)
         for (int key = g->n; key < n; key++)
             t->scores[r * ST_CPU_WORDS_GROUP + key] = -__builtin_inff();
-    group_powers(t, g, factor, rescale);
-    for (int c = 0; c < t->d; c += 16)
-        for (int r = 0; r < t->rows; r += ROWS)
-            weigh((const uint8_t *)t->p + r * ROW, (const uint8_t *)g->values + c / 16 * (ST_CPU_WORDS_GROUP / 2) * STEP,
-                  n / 2, g->value_scale + c, factor + r, rescale + r, t->out + c * t->rows + r * 16);
+    const unsigned none = find_largest(t, n, rescale);
+    group_powers(t, g, n, none, rescale);
+    for (int r = 0; r < t->rows; r += ROWS) {
+        const uint8_t *const p = (const uint8_t *)t->p + r * ROW;
+        const unsigned some = some_of(p) & ((1u << n / 16) - 1);
+        for (int c = 0; c < t->d; c += 32)
+            weigh(p, (const uint8_t *)g->values + c / 32 * (ST_CPU_WORDS_GROUP / 2) * STEP, some, g->value_scale + c,
+                  rescale + r, t->out + c * t->rows + r * 16, t->rows);
+    }
 }
 
 void st_cpu_fill_attention_v3(st_cpu_kernels *k)

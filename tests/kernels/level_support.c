@@ -1,13 +1,27 @@
 #include "kernels/level_support.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/cpu.h"
 #include "kernels/guard_support.h"
+
+bool level_tested(st_cpu_level level)
+{
+    const char *names = getenv("SOTTO_TEST_LEVELS"), *name = st_cpu_level_name(level);
+    bool named = names == NULL;
+    for (size_t n; !named && *names != '\0'; names += n + (names[n] == ' ')) {
+        n = strcspn(names, " ");
+        named = strlen(name) == n && memcmp(names, name, n) == 0;
+    }
+    return named && st_cpu_level_usable(level, st_cpu_features());
+}
 
 void each_level(void (*check)(const st_cpu_kernels *k))
 {
     test_seed();
     for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
-        if (!st_cpu_level_usable((st_cpu_level)level, st_cpu_features()))
+        if (!level_tested((st_cpu_level)level))
             continue;
         st_cpu_kernels k;
         st_cpu_kernels_fill(&k, (st_cpu_level)level);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "kernels/guard_support.h"
+#include "kernels/level_support.h"
 #include "sotto/backend.h"
 #include "sotto/quant.h"
 
@@ -165,9 +166,6 @@ static void check_linear(sotto_backend *b, sotto_compute compute, sotto_dtype ty
     free(wf), free(bf), free(x), free(res), free(file), free(back), free(out), free(found);
 }
 
-static const char *const levels[] = {"portable", "v2",  "v3",   "avxvnni", "v4",   "avx512vnni",
-                                     "vnni",     "amx", "neon", "dotprod", "i8mm", "bf16mm"};
-
 static void test_linear(void **state)
 {
     (void)state;
@@ -175,11 +173,10 @@ static void test_linear(void **state)
                                         SOTTO_Q5_0, SOTTO_Q4_1, SOTTO_Q4_0, SOTTO_IQ4_NL, SOTTO_Q6_K,
                                         SOTTO_Q5_K, SOTTO_Q4_K, SOTTO_Q3_K, SOTTO_Q2_K};
     static const int64_t rows[] = {1, 5, 9, 121, 300};
-    for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
-        sotto_backend *b;
-        const sotto_backend_options o = {.device = "cpu", .n_threads = 3, .cpu_level = levels[l]};
-        if (sotto_backend_open(&o, &b, NULL) != SOTTO_OK)
+    for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
+        if (!level_tested((st_cpu_level)level))
             continue;
+        sotto_backend *b = open_backend(st_cpu_level_name((st_cpu_level)level), 3);
         for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
             const int64_t k = sotto_dtype_block(types[t]) == 256 ? 256 : 96;
             for (size_t m = 0; m < sizeof rows / sizeof rows[0] && sotto_dtype_can_pack(types[t]); m++) {

@@ -79,8 +79,21 @@ static void test_best(void **state)
     printf("this machine's level: %s\n", st_cpu_level_name(st_cpu_level_best(st_cpu_features())));
 }
 
+/* Prints levels of this processor's family: those that this machine has, or the others. */
+static void list_levels(const char *title, bool here)
+{
+    printf("%s:", title);
+    for (int i = 0; i < ST_CPU_LEVEL_COUNT; i++)
+        if (st_cpu_level_usable((st_cpu_level)i, UINT32_MAX) &&
+            st_cpu_level_usable((st_cpu_level)i, st_cpu_features()) == here)
+            printf(" %s", st_cpu_level_name((st_cpu_level)i));
+    printf("\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_best)};
+    list_levels("levels of this machine", true);
+    list_levels("levels of other machines", false);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

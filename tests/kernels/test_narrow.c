@@ -75,6 +75,35 @@ static void run_product(const st_cpu_kernels *k, const st_cpu_left *left, const 
     }
 }
 
+/* What products of the rows x with quantized ones, as st_cpu_row_bytes() has them, are by the definition. */
+static void expect_i8(const st_cpu_kernels *k, const product_case *c, bool fine, const float *x, const uint8_t *rows,
+                      const st_cpu_epilogue *e)
+{
+    const size_t row_bytes = st_cpu_row_bytes(ST_CPU_W_I8, c->k);
+    int *q = malloc((size_t)c->k * sizeof *q);
+    for (int64_t i = 0; i < c->m; i++) {
+        int zero;
+        const float scale = to_integers(x + i * c->k, c->k, fine ? 65535.0f : 255.0f, q, &zero);
+        for (int64_t j = 0; j < c->n; j++) {
+            const int8_t *weights = (int8_t *)rows + row_bytes * (size_t)j + 4;
+            int64_t high = 0, low = 0; /* fine: of the two bytes of a number */
+            for (int64_t l = 0; l < c->k; l++) {
+                high += (int64_t)(fine ? (q[l] >> 8) - (zero >> 8) : q[l] - zero) * weights[l];
+                low += (int64_t)((q[l] & 255) - (zero & 255)) * weights[l];
+            }
+            const float sum = (float)(fine ? high * 256 + low : high); /* rounded once */
+            float column;
+            memcpy(&column, weights - 4, 4);
+            const float want = sum * (scale * column) + e->bias[j] + e->residual[i * c->n + j];
+            if (memcmp(&want, &e->out[i * c->n + j], 4) != 0 && !(want == 0 && e->out[i * c->n + j] == 0))
+                fail_msg("%s i8%s %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level),
+                         fine ? " fine" : "", (long long)c->m, (long long)c->n, (long long)c->k, (long long)i,
+                         (long long)j, e->out[i * c->n + j], want);
+        }
+    }
+    free(q);
+}
+
 static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fine)
 {
     const size_t row_bytes = st_cpu_row_bytes(ST_CPU_W_I8, c->k);
@@ -97,27 +126,7 @@ static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fi
     const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false, fine, false};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, residual, (ptrdiff_t)c->n, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
-    int *q = malloc((size_t)c->k * sizeof *q);
-    for (int64_t i = 0; i < c->m; i++) {
-        int zero;
-        const float scale = to_integers(x + i * c->k, c->k, fine ? 65535.0f : 255.0f, q, &zero);
-        for (int64_t j = 0; j < c->n; j++) {
-            const int8_t *weights = (int8_t *)rows + row_bytes * (size_t)j + 4;
-            int64_t high = 0, low = 0; /* fine: of the two bytes of a number */
-            for (int64_t l = 0; l < c->k; l++) {
-                high += (int64_t)(fine ? (q[l] >> 8) - (zero >> 8) : q[l] - zero) * weights[l];
-                low += (int64_t)((q[l] & 255) - (zero & 255)) * weights[l];
-            }
-            const float sum = (float)(fine ? high * 256 + low : high); /* rounded once */
-            float column;
-            memcpy(&column, weights - 4, 4);
-            const float want = sum * (scale * column) + bias[j] + residual[i * c->n + j];
-            if (memcmp(&want, &y[i * c->n + j], 4) != 0 && !(want == 0 && y[i * c->n + j] == 0))
-                fail_msg("%s i8%s %lldx%lldx%lld: [%lld,%lld] is %.9g, expected %.9g", st_cpu_level_name(k->level),
-                         fine ? " fine" : "", (long long)c->m, (long long)c->n, (long long)c->k, (long long)i,
-                         (long long)j, y[i * c->n + j], want);
-        }
-    }
+    expect_i8(k, c, fine, x, rows, &e);
     for (int64_t j = 0; j < c->n; j++) {
         st_cpu_unpack_row(ST_CPU_W_I8, c->k, packed, j, got);
         for (int64_t l = 0; l < c->k; l++) {
@@ -126,7 +135,6 @@ static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fi
             assert_true(got[l] == column * (float)((int8_t *)rows)[row_bytes * (size_t)j + 4 + (size_t)l]);
         }
     }
-    free(q);
     free(w);
     free(got);
     guard_free_all();
@@ -340,10 +348,71 @@ static void test_extremes(void **state)
     each_level(check_extremes);
 }
 
+/* Pairs of weights that instructions for sums of two products of bytes saturate with, and pairs that just do not. */
+static void fill_pairs(int8_t *w, int64_t k, int kind)
+{
+    for (int64_t i = 0; i < k; i++) {
+        const float v = test_random();
+        const int8_t most = (int8_t)(v < 0 ? -127 : 127), sign = (int8_t)(i % 4 < 2 ? 1 : -1);
+        const int8_t limit[] = {(int8_t)(64 * sign), (int8_t)((i & 1 ? 65 : 64) * sign),
+                                (int8_t)((i & 1 ? 1 : 127) * sign), (int8_t)((i & 1 ? 127 : 2) * sign)};
+        const int8_t kinds[] = {
+            127, -127, -128, most, limit[i / 8 % 4], (int8_t)(i / 2 % 59 == 7 ? 127 * sign : 30 * v) /* a few */};
+        w[i] = kinds[kind];
+    }
+}
+
+/* Rows with their zero at an end and between, all at an end, and with few large numbers. */
+static void fill_end(float *x, int64_t k, int64_t row)
+{
+    for (int64_t i = 0; i < k; i++) {
+        const float v = test_random();
+        const float kinds[] = {1, -1, v, fabsf(v) < 0.9f ? 0.1f * v : v, v < 0 ? 0 : 1, fabsf(v), -fabsf(v)};
+        x[i] = kinds[row % 7];
+    }
+    if (row % 3 == 0 && k > 1)
+        x[k - 1] = -x[0];
+}
+
+static void check_saturation(const st_cpu_kernels *k)
+{
+    static const int64_t sizes[] = {64, 3, 322, 256, 130, 577, 1100};
+    for (int64_t m = 1; m <= 130; m++) {
+        const product_case c = {m, 32 + m % 3 * 17, sizes[m % 7]};
+        const size_t row_bytes = st_cpu_row_bytes(ST_CPU_W_I8, c.k);
+        uint8_t *rows = guard_alloc(row_bytes * (size_t)c.n),
+                *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_I8, c.n, c.k));
+        for (int64_t j = 0; j < c.n; j++) {
+            memcpy(rows + row_bytes * (size_t)j, &(float){0.01f}, 4);
+            fill_pairs((int8_t *)rows + row_bytes * (size_t)j + 4, c.k, (int)(m % 2 == 0 ? j % 6 : m / 2 % 6));
+        }
+        st_cpu_pack_rows(ST_CPU_W_I8, c.k, rows, 0, c.n, packed);
+        float *x = guard_alloc((size_t)(c.m * c.k) * 4), *y = guard_floats((size_t)(c.m * c.n));
+        for (int64_t i = 0; i < c.m; i++)
+            fill_end(x + i * c.k, c.k, m % 5 == 0 ? 0 : i);
+        const float *bias = guard_floats((size_t)c.n), *residual = guard_floats((size_t)(c.m * c.n));
+        const st_cpu_left left = {.x = x, .n1 = c.m, .n2 = 1, .stride1 = (ptrdiff_t)c.k};
+        const st_cpu_epilogue e = {y, (ptrdiff_t)c.n, bias, residual, (ptrdiff_t)c.n, SOTTO_ACT_NONE};
+        for (int fine = 0; fine < 2; fine++) {
+            const st_cpu_right right = {ST_CPU_W_I8, c.n, c.k, packed, false, fine != 0, false};
+            run_product(k, &left, &right, &e, c.m);
+            expect_i8(k, &c, fine != 0, x, rows, &e);
+        }
+        guard_free_all();
+    }
+}
+
+static void test_saturation(void **state)
+{
+    (void)state;
+    each_level(check_saturation);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8),      cmocka_unit_test(test_to_i8),
-                                       cmocka_unit_test(test_bf16),    cmocka_unit_test(test_activations),
-                                       cmocka_unit_test(test_special), cmocka_unit_test(test_extremes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_i8),        cmocka_unit_test(test_to_i8),
+                                       cmocka_unit_test(test_bf16),      cmocka_unit_test(test_activations),
+                                       cmocka_unit_test(test_special),   cmocka_unit_test(test_extremes),
+                                       cmocka_unit_test(test_saturation)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

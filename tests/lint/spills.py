@@ -26,7 +26,7 @@ BOUNDS = [
     ("product_v3", r"skinny_Q[45]_[01]_\d", 170),  # a block of 32 rows expanded at once, unrolled as a whole
     ("product_v3", r"skinny_(Q8_0|BF16)_\d", 50),
     ("product_v4", r"product_i8_\d", 4),
-    ("narrow_v3", r"(?:words|fine)_[26]", 4),  # clang, which has the weights' bytes there; gcc none
+    ("narrow_v3", r"fine_[26]|bytes_[246]", 8),  # clang, which has the weights' bytes there; gcc none
     ("product_v4", r"skinny_Q5_[01]_\d", 30),
     ("product_v4", r"skinny_F16_1", 12),  # clang, which converts all weights of a block before it multiplies them
     ("window_amx", r"window_bf16", 4),
@@ -44,9 +44,10 @@ BOUNDS = [
     ("dot_(?:neon|dotprod)", r"\w+", 12),
     ("narrow_(?:dotprod|i8mm|bf16mm)", r"pack_row\w*", 4),
     ("narrow_avxvnni", r"block_i8", 2),
-    ("narrow_v[34]", r"pass_1", 40),  # clang, for the row that may be left of all; gcc none
-    ("narrow_v4", r"words_1", 4),  # clang, over four k at once
+    ("narrow_v[34]", r"(?:(?:four|two|word)_)?pass_1", 64),  # clang, for the row that may be left of all; gcc none
+    ("narrow_v4", r"bytes_1", 4),  # clang, over four k at once
     ("narrow_v4", r"block_words", 2),  # what a tile is told, once for each
+    ("narrow_v[34]", r"block_bytes|bytes_part", 12),  # the same, and its rows' scales
     ("attention_v3", r"pack_keys", 4),  # once for eight keys
     ("attention_v3", r"find_largest", 6),  # clang: those of a row
     # once for a row or a tile, not for each product

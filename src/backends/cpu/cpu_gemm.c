@@ -63,7 +63,7 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
                        .tile = narrow->mr / digits,
                        .unit = narrow->row_unit,
                        .chunks = blocks + chunks_of_scales(narrow, right->k),
-                       .chunk = narrow->chunk > 0 ? (size_t)narrow->chunk : CHUNK,
+                       .chunk = words != NULL ? 2 * CHUNK : CHUNK,
                        .digits = digits,
                        .fine = fine,
                        .words = words};
@@ -217,6 +217,8 @@ void st_cpu_gemm_pack(const st_cpu_kernels *k, const st_cpu_left *left, const st
         else if (t.narrow != NULL && t.narrow->arrange != NULL)
             t.narrow->arrange(tile, t.chunks, padded);
     }
+    if (t.narrow != NULL && t.narrow->settle != NULL && !t.fine)
+        t.narrow->settle(a.packed, (int)t.chunks, n_rows);
 }
 
 /* A part of a panel: `blocks` blocks from b on. */

@@ -154,7 +154,7 @@ typedef struct st_cpu_narrow_block {
 
 typedef void (*st_cpu_narrow_product)(const void *a, const void *b, int chunks, void *acc);
 
-/* Fine rows of a level that packs bytes as words: each number as a word, in tiles of as many rows and bytes. */
+/* Fine rows of a level that multiplies words: each number as one, in tiles of as many rows, 128 bytes a chunk. */
 typedef struct st_cpu_fine_words {
     void (*pack_row)(const float *x, int64_t k, void *dst, int rows,
                      st_cpu_row_scale *scale); /* NULL: the level has none */
@@ -165,11 +165,13 @@ typedef struct st_cpu_fine_words {
 typedef struct st_cpu_narrow {
     int mr; /* 0: the level has none */
     int row_unit;
-    int chunk; /* bytes of a packed row's chunk where they are not 64: a level may pack bytes as words */
     int part; /* k that have a scale of their own, f32, behind the chunks of a packed row, 16 to a chunk; 0: none have */
     /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. 8-bit
      * only: fine is NULL or the place of the second bytes, NULL where there are fine words, and scale is set. */
     void (*pack_row)(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale);
+    /* All packed rows of a block, not fine ones, once they are there, in place; behind them is room for as much again. NULL: nothing
+     * is to be done. */
+    void (*settle)(void *packed, int chunks, int rows);
     /* Packed rows, not fine ones, times neighbouring panels, finished as by finish or finish_i8; NULL: the level has none. */
     void (*block)(const st_cpu_narrow_block *b);
     /* acc [2][tile rows][16] = A B, floats for bf16, int32 for 8-bit. Indexed by rows, 1 .. mr. */

@@ -1,5 +1,6 @@
-/* narrow_v3.c: 8-bit products of narrow_words.h for x86-64-v3. A tile is 6 rows, 3 of 32 columns at a time: 12
- * sums, a vector of weights, a row's words and their product. */
+/* narrow_v3.c: 8-bit products of narrow_words.h for x86-64-v3. A tile is 6 rows. Of words 3 meet 32 columns at a
+ * time: 12 sums, a vector of weights, a row's words and their product; of bytes 2: 8 sums, ones, two fours of a row and their
+ * products. */
 #include "../vec_v3.h"
 
 #include "backends/cpu/cpu_kernels.h"
@@ -12,6 +13,8 @@
 #define EACH_PASS(X) X(3) X(2) X(1)
 enum { FEW_AHEAD = 1536, FEW_CACHE = 3 };
 enum { PASS_ROWS = 3, PASS_VECTORS = 4, PASS_HELD = 1, PASS_FOURS = 4 };
+#define EACH_BYTES_PASS(X) X(2) X(1)
+enum { BYTES_ROWS = 2, BYTES_FOURS = 8 };
 
 INL vi in_order(vi words)
 {
@@ -19,11 +22,9 @@ INL vi in_order(vi words)
     return _mm256_permute4x64_epi64(fours, 0xd8);
 }
 
-INL vi words_row(const vf x[2], vi zero)
+INL bool any_below_zero(vi words)
 {
-    const vi words = _mm256_add_epi16(_mm256_packs_epi32(_mm256_cvtps_epi32(x[0]), _mm256_cvtps_epi32(x[1])),
-                                      _mm256_packs_epi32(zero, zero));
-    return in_order(_mm256_max_epi16(_mm256_min_epi16(words, _mm256_set1_epi16(255)), _mm256_setzero_si256()));
+    return (_mm256_movemask_epi8(words) & (int)0xaaaaaaaa) != 0;
 }
 
 #include "narrow_words.h"

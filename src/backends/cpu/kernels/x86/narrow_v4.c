@@ -11,6 +11,8 @@
 #define EACH_PASS(X) X(8) X(4) X(2) X(1)
 enum { FEW_AHEAD = 4096, FEW_CACHE = 2 };
 enum { PASS_ROWS = 8, PASS_VECTORS = 2, PASS_HELD = 2, PASS_FOURS = 1 };
+#define EACH_BYTES_PASS EACH_PASS
+enum { BYTES_ROWS = 8, BYTES_FOURS = 2 };
 
 INL vi in_order(vi words)
 {
@@ -18,11 +20,9 @@ INL vi in_order(vi words)
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), fours);
 }
 
-INL vi words_row(const vf x[2], vi zero)
+INL bool any_below_zero(vi words)
 {
-    const vi words = _mm512_add_epi16(_mm512_packs_epi32(_mm512_cvtps_epi32(x[0]), _mm512_cvtps_epi32(x[1])),
-                                      _mm512_packs_epi32(zero, zero));
-    return in_order(_mm512_max_epi16(_mm512_min_epi16(words, _mm512_set1_epi16(255)), _mm512_setzero_si512()));
+    return _mm512_movepi16_mask(words) != 0;
 }
 
 #include "narrow_words.h"

@@ -1,21 +1,25 @@
-/* narrow_words.h: 8-bit products for levels that multiply words but not bytes (contracts in cpu_kernels.h). Pairs of words give
- * sums of two products, which cannot overflow. Rows are packed as words, 128 bytes a chunk, of four k the first and the third
- * before the second and the fourth: so one instruction makes words of half of the weights. Blocks of rows have a part of a panel made
- * words once for all of its tiles, and some neighbouring panels meet a part of the rows where whole rows are too long to stay in
- * the cache. Included after a vec_*.h, ../narrow_pack.h and narrow_finish.h by files that define
+/* narrow_words.h: 8-bit products for levels that have no sums of four products of bytes (contracts in cpu_kernels.h). Blocks of rows
+ * multiply bytes (narrow_bytes.h). Pairs of words give sums of two products, which cannot overflow: fine rows are packed as words,
+ * 128 bytes a chunk, of four k the first and the third before the second and the fourth, so that one instruction makes words of half
+ * of the weights. Their blocks have a part of a panel made words once for all of its tiles, and some neighbouring panels meet a part
+ * of the rows where whole rows are too long to stay in the cache. Included after a vec_*.h, ../narrow_pack.h and narrow_finish.h by
+ * files that define
  *   what narrow_pass.h wants
  *   EACH_PASS(X)                           X of each number of rows that may meet at once, from PASS_ROWS down to 1
+ *   EACH_BYTES_PASS(X), BYTES_ROWS, BYTES_FOURS
+ *                                          the same of rows of bytes, and the fours of k that are written out
  *   FEW_AHEAD, FEW_CACHE                   how far ahead few rows fetch a panel, in bytes, and how near (as __builtin_prefetch has it)
  *   vi in_order(vi words)                  what packs_epi32 made of two vectors, in that order, the first one's before the other's
- *   vi words_row(const vf x[2], vi zero)   round(x) + zero, clamped to 0 .. 255, as words in that order */
+ *   bool any_below_zero(vi words)          whether one of the words is */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_WORDS_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_WORDS_H
 
 enum {
-    WORD_CHUNK = 2 * ST_CPU_I8_BLOCK, /* bytes of a packed row's chunk */
-    BYTE_CHUNK = 64 * ST_CPU_PANEL,   /* of a panel's */
-    PART = 4,                         /* chunks that are made words at once: 16 KiB */
-    FEW_TILES = 2                     /* of rows that meet the weights as they are */
+    ROW_CHUNK = ST_CPU_I8_BLOCK,    /* bytes of a packed row's chunk */
+    WORD_CHUNK = 2 * ROW_CHUNK,     /* of a fine one's */
+    BYTE_CHUNK = 64 * ST_CPU_PANEL, /* of a panel's */
+    PART = 4,                       /* chunks that all rows meet, as words 16 KiB */
+    FEW_TILES = 2                   /* of rows that meet the weights as they are */
 };
 
 /* Pairs of the four k of VL columns. */
@@ -95,7 +99,7 @@ INL tile_job words_job(const st_cpu_narrow_block *b, int64_t p, int r, uint8_t *
                       .acc = acc + (size_t)r * 4 * ST_CPU_PANEL};
 }
 
-INL const uint8_t *words_at(const st_cpu_narrow_block *b, int64_t p, int chunk)
+INL const uint8_t *panel_chunk(const st_cpu_narrow_block *b, int64_t p, int chunk)
 {
     return b->panels + b->panel_bytes * (size_t)p + ST_CPU_I8_HEADER + (size_t)chunk * BYTE_CHUNK;
 }
@@ -108,7 +112,7 @@ static void words_part(const st_cpu_narrow_block *b, int64_t p, int from, const 
     const int tiles = (b->rows + ST_NARROW_ROWS - 1) / ST_NARROW_ROWS;
     const int lines = (PART * BYTE_CHUNK / 64 + tiles - 1) / tiles;
     const bool last = from + chunks == b->chunks;
-    widen(words_at(b, p, from), chunks, b->wide);
+    widen(panel_chunk(b, p, from), chunks, b->wide);
     for (int r = 0; r < b->rows; r += ST_NARROW_ROWS) {
         tile_job t = words_job(b, p, r, acc);
         t.a += (size_t)from * WORD_CHUNK * (size_t)t.rows;
@@ -131,13 +135,14 @@ static void words_panels(const st_cpu_narrow_block *b, int64_t p, int64_t n)
         for (int64_t i = 0; i < n; i++) {
             const bool over = i + 1 == n;
             const int chunk = over ? from + PART : from;
-            const uint8_t *next = chunk < b->chunks ? words_at(b, over ? p : p + i + 1, chunk) : words_at(b, p + n, 0);
+            const uint8_t *next =
+                chunk < b->chunks ? panel_chunk(b, over ? p : p + i + 1, chunk) : panel_chunk(b, p + n, 0);
             words_part(b, p + i, from, next, (uint8_t *)b->acc + i * 4 * ST_CPU_ROW_BLOCK * ST_CPU_PANEL);
         }
     }
 }
 
-static void block_words(const st_cpu_narrow_block *b)
+__attribute__((unused)) static void block_words(const st_cpu_narrow_block *b)
 {
     const bool many = b->rows > FEW_TILES * ST_NARROW_ROWS && b->chunks > 0 && b->chunks <= MOST_CHUNKS;
     const int64_t full = (b->n - b->col) / ST_CPU_PANEL, whole = !many ? 0 : full < b->n_panels ? full : b->n_panels;
@@ -155,6 +160,8 @@ static void block_words(const st_cpu_narrow_block *b)
     }
 }
 
+#include "narrow_bytes.h"
+
 /* ---- rows ---- */
 
 /* The last numbers of a row, less than a chunk, and zeros. */
@@ -169,25 +176,6 @@ static void words_end(const narrow_steps *s, const float *x, int64_t left, uint1
             out[at] = (uint16_t)(j + i < left ? bits[i] : 0);
         }
     }
-}
-
-static void words_pack_row(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale)
-{
-    (void)fine;
-    const narrow_steps s = narrow_scale(x, k, false, scale);
-    uint16_t *out = dst;
-    int64_t i = 0;
-    for (; i + ST_CPU_I8_BLOCK <= k; i += ST_CPU_I8_BLOCK, out += ST_CPU_I8_BLOCK * (ptrdiff_t)rows) {
-        UNROLL for (int j = 0; j < ST_CPU_I8_BLOCK; j += 2 * VL)
-        {
-            __builtin_prefetch(x + i + j + k); /* what comes next, as a rule */
-            const vf two[2] = {v_mul(v_load(x + i + j), s.factor), v_mul(v_load(x + i + j + VL), s.factor)};
-            const vi words = words_row(two, s.zero);
-            memcpy(out + j, &words, sizeof words);
-        }
-    }
-    if (i < k)
-        words_end(&s, x + i, k - i, out);
 }
 
 /* Numbers less 32768: of the high sum's zero that takes 128. */
@@ -214,10 +202,10 @@ static void fine_pack_row(const float *x, int64_t k, void *dst, int rows, st_cpu
 static void set_words(st_cpu_narrow *n)
 {
     *n = (st_cpu_narrow){
-        .mr = ST_NARROW_ROWS, .row_unit = 1, .chunk = WORD_CHUNK, .pack_row = words_pack_row, .block = block_words};
+        .mr = ST_NARROW_ROWS, .row_unit = 1, .pack_row = pack_row_i8, .settle = settle_bytes, .block = block_bytes};
     n->fine.pack_row = fine_pack_row;
 #define SET(R)                 \
-    n->product[R] = words_##R; \
+    n->product[R] = bytes_##R; \
     n->fine.product[R] = fine_##R;
     EACH_WORDS(SET)
 #undef SET

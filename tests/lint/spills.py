@@ -44,10 +44,9 @@ BOUNDS = [
     ("dot_(?:neon|dotprod)", r"\w+", 12),
     ("narrow_(?:dotprod|i8mm|bf16mm)", r"pack_row\w*", 4),
     ("narrow_avxvnni", r"block_i8", 2),
-    ("narrow_v[34]", r"(?:(?:four|two|word)_)?pass_1", 64),  # clang, for the row that may be left of all; gcc none
+    ("narrow_v[34]", r"(?:four|two|word)_pass_1", 64),  # clang, for the row that may be left of all; gcc none
     ("narrow_v4", r"bytes_1", 4),  # clang, over four k at once
-    ("narrow_v4", r"block_words", 2),  # what a tile is told, once for each
-    ("narrow_v[34]", r"block_bytes|bytes_part", 12),  # the same, and its rows' scales
+    ("narrow_v[34]", r"block_bytes|bytes_part", 12),  # what a tile is told, once for each, and its rows' scales
     ("attention_v3", r"pack_keys", 4),  # once for eight keys
     ("attention_v3", r"find_largest", 6),  # clang: those of a row
     # once for a row or a tile, not for each product

@@ -69,6 +69,26 @@ static void widen(const uint8_t *b, int blocks, uint8_t *wide, float scale[ST_CP
 
 /* ---- products ---- */
 
+/* PASS_FOURS fours of k of the rows at a, CHUNK bytes apart, times PASS_VECTORS vectors of columns of [k / 2][32 columns][2] words, of
+ * which PASS_HELD are held in registers; the others are read for each row */
+INL void words_fours(int rows, vi c[][PASS_VECTORS], const uint8_t *a, const uint8_t *wide)
+{
+    UNROLL for (int pair = 0; pair < 2 * PASS_FOURS; pair++)
+    {
+        const uint8_t *w = wide + 4 * ST_CPU_PANEL * pair;
+        vi held[PASS_HELD];
+        UNROLL for (int v = 0; v < PASS_HELD; v++) held[v] = vi_load(w + 4 * v * VL);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            int32_t x;
+            memcpy(&x, a + CHUNK * r + 4 * pair, sizeof x);
+            const vi xs = vi_set1(x);
+            UNROLL for (int v = 0; v < PASS_VECTORS; v++) c[r][v] =
+                add_to(c[r][v], v < PASS_HELD ? MM(madd_epi16)(xs, held[v]) : words_from(xs, w + 4 * v * VL));
+        }
+    }
+}
+
 /* A tile in a part: chunks of its rows, their scales in this part, one chunk from row to row, and its sums. */
 typedef struct part_tile {
     const uint8_t *a;
@@ -88,7 +108,7 @@ INL void bf16_pass(int rows, const part_tile *t)
     const uint8_t *a = t->a, *w = t->wide;
     for (int i = 0; i < t->chunks; i++, a += CHUNK * (rows - 1))
         for (int four = 0; four < ST_CPU_BLOCK; four += 4 * PASS_FOURS, a += 8 * PASS_FOURS, w += STEP)
-            words_fours(rows, c, a, CHUNK, w);
+            words_fours(rows, c, a, w);
     UNROLL for (int r = 0; r < rows; r++)
     {
         float by;

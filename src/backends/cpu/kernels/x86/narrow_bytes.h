@@ -196,10 +196,10 @@ INL vi sums_from(vi x, const uint8_t *w)
     return out;
 }
 
-/* BYTES_FOURS fours of k of the rows at a, ROW_CHUNK bytes apart, times PASS_VECTORS vectors of columns */
+/* PASS_FOURS fours of k of the rows at a, ROW_CHUNK bytes apart, times PASS_VECTORS vectors of columns */
 INL void bytes_fours(int rows, bool of_four, vi c[][PASS_VECTORS], const uint8_t *a, const uint8_t *w, vi ones)
 {
-    UNROLL for (int four = 0; four < BYTES_FOURS; four += 2, w += 2 * FOUR)
+    UNROLL for (int four = 0; four < PASS_FOURS; four += 2, w += 2 * FOUR)
     {
         UNROLL for (int r = 0; r < rows; r++)
         {
@@ -221,7 +221,7 @@ INL void bytes_fours(int rows, bool of_four, vi c[][PASS_VECTORS], const uint8_t
 /* The same with weights that are words. */
 INL void wide_fours(int rows, vi c[][PASS_VECTORS], const uint8_t *a, const uint8_t *w)
 {
-    UNROLL for (int pair = 0; pair < 2 * BYTES_FOURS; pair++, w += FOUR)
+    UNROLL for (int pair = 0; pair < 2 * PASS_FOURS; pair++, w += FOUR)
     {
         UNROLL for (int r = 0; r < rows; r++)
         {
@@ -236,7 +236,7 @@ INL void bytes_pass(int rows, part_kind kind, const tile_job *t, int row, const 
 {
     const vi ones = MM(set1_epi16)(1);
     for (int column = 0; column < ST_CPU_PANEL; column += PASS_VECTORS * VL) {
-        vi c[BYTES_ROWS][PASS_VECTORS], sums[PASS_VECTORS];
+        vi c[PASS_ROWS][PASS_VECTORS], sums[PASS_VECTORS];
         UNROLL for (int v = 0; v < PASS_VECTORS; v++) sums[v] = split_sums(t->panel, column + v * VL);
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < PASS_VECTORS; v++) c[r][v] =
             vi_add(part->first ? first_sums(t->scale[row + r].zero, sums[v])
@@ -244,12 +244,12 @@ INL void bytes_pass(int rows, part_kind kind, const tile_job *t, int row, const 
                    vi_load(part->more + column + v * VL));
         const uint8_t *a = t->a + ROW_CHUNK * row, *w = part->w + 4 * column;
         for (int i = 0; i < part->chunks; i++, a += ROW_CHUNK * (t->rows - 1)) {
-            for (int four = 0; four < 16; four += BYTES_FOURS, a += 4 * BYTES_FOURS) {
+            for (int four = 0; four < 16; four += PASS_FOURS, a += 4 * PASS_FOURS) {
                 if (kind == WORDS)
                     wide_fours(rows, c, a, w);
                 else
                     bytes_fours(rows, kind == SUMS_OF_FOUR, c, a, w, ones);
-                w += FOUR * BYTES_FOURS * (kind == WORDS ? 2 : 1);
+                w += FOUR * PASS_FOURS * (kind == WORDS ? 2 : 1);
             }
         }
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < PASS_VECTORS; v++)
@@ -258,7 +258,7 @@ INL void bytes_pass(int rows, part_kind kind, const tile_job *t, int row, const 
 }
 
 /* Functions of their own, as compilers move sums about in larger ones. */
-#define BYTES_PASS(R)                                                                                      \
+#define PASS(R)                                                                                            \
     __attribute__((noinline)) static void four_pass_##R(const tile_job *t, int row, const byte_part *part) \
     {                                                                                                      \
         bytes_pass(R, SUMS_OF_FOUR, t, row, part);                                                         \
@@ -271,8 +271,8 @@ INL void bytes_pass(int rows, part_kind kind, const tile_job *t, int row, const 
     {                                                                                                      \
         bytes_pass(R, WORDS, t, row, part);                                                                \
     }
-EACH_BYTES_PASS(BYTES_PASS)
-#undef BYTES_PASS
+EACH_PASS(PASS)
+#undef PASS
 
 /* What the part's weights lack, times a tile. */
 INL void add_rest(int rows, const tile_job *t, const byte_part *part)
@@ -296,7 +296,7 @@ static void bytes_tile(const tile_job *t, const byte_part *part)
         (part->kind == SUMS_OF_FOUR  ? four_pass_##R \
          : part->kind == SUMS_OF_TWO ? two_pass_##R  \
                                      : word_pass_##R)(t, row, part);
-    EACH_BYTES_PASS(ROWS_OF)
+    EACH_PASS(ROWS_OF)
 #undef ROWS_OF
     if (t->rows == ST_NARROW_ROWS)
         add_rest(ST_NARROW_ROWS, t, part);

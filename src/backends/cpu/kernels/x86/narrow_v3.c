@@ -1,6 +1,5 @@
-/* narrow_v3.c: 8-bit products of narrow_words.h for x86-64-v3. A tile is 6 rows. Of words 3 meet 32 columns at a
- * time: 12 sums, a vector of weights, a row's words and their product; of bytes 2: 8 sums, ones, two fours of a row and their
- * products. */
+/* narrow_v3.c: 8-bit products of narrow_words.h for x86-64-v3. A tile is 6 rows, of which 2 meet 32 columns at a time:
+ * 8 sums, ones, two fours of a row and their products. */
 #include "../vec_v3.h"
 
 #include "backends/cpu/cpu_kernels.h"
@@ -10,11 +9,9 @@
 #include "narrow_finish.h"
 #include "../narrow_pack.h"
 
-#define EACH_PASS(X) X(3) X(2) X(1)
+#define EACH_PASS(X) X(2) X(1)
 enum { FEW_AHEAD = 1536, FEW_CACHE = 3 };
-enum { PASS_ROWS = 3, PASS_VECTORS = 4, PASS_HELD = 1, PASS_FOURS = 4 };
-#define EACH_BYTES_PASS(X) X(2) X(1)
-enum { BYTES_ROWS = 2, BYTES_FOURS = 8 };
+enum { PASS_ROWS = 2, PASS_VECTORS = 4, PASS_FOURS = 8 };
 
 INL vi in_order(vi words)
 {

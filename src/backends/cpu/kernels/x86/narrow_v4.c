@@ -10,9 +10,7 @@
 
 #define EACH_PASS(X) X(8) X(4) X(2) X(1)
 enum { FEW_AHEAD = 4096, FEW_CACHE = 2 };
-enum { PASS_ROWS = 8, PASS_VECTORS = 2, PASS_HELD = 2, PASS_FOURS = 1 };
-#define EACH_BYTES_PASS EACH_PASS
-enum { BYTES_ROWS = 8, BYTES_FOURS = 2 };
+enum { PASS_ROWS = 8, PASS_VECTORS = 2, PASS_FOURS = 2 };
 
 INL vi in_order(vi words)
 {

@@ -81,6 +81,14 @@ bench_result bench_measure(void (*call)(void *), void *arg, double work, double 
     "vpmaddwd " V(r, 14) "," V(r, 15) "," V(r, 12) "\nvpmaddwd " V(r, 14) "," V(r, 15) "," V(r, 13) "\n" \
     "vpaddd " V(r, 12) "," V(r, a) "," V(r, a) "\nvpaddd " V(r, 13) "," V(r, b) "," V(r, b) "\n"
 #define MADD(r) PAIR(r, 0, 1) PAIR(r, 2, 3) PAIR(r, 4, 5) PAIR(r, 6, 7) PAIR(r, 8, 9) PAIR(r, 10, 11)
+/* two sums of two products of bytes, added up in 16 bits and then in 32 */
+#define FOUR(r, i) \
+    "vpmaddubsw " V(r, 14) "," V(r, 15) "," V(r, 12) "\nvpmaddubsw " V(r, 14) "," V(r, 15) "," V(r, 13) "\n" \
+    "vpaddw " V(r, 12) "," V(r, 13) "," V(r, 12) "\nvpmaddwd " V(r, 14) "," V(r, 12) "," V(r, 12) "\n" \
+    "vpaddd " V(r, 12) "," V(r, i) "," V(r, i) "\n"
+#define FOURS(r) \
+    FOUR(r, 0) FOUR(r, 1) FOUR(r, 2) FOUR(r, 3) FOUR(r, 4) FOUR(r, 5) FOUR(r, 6) FOUR(r, 7) FOUR(r, 8) FOUR(r, 9) \
+    FOUR(r, 10) FOUR(r, 11)
 #define CLOBBERED "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", \
     "xmm12", "xmm13", "xmm14", "xmm15"
 #define ZERO_VEX "vpxor %%xmm14,%%xmm14,%%xmm14\nvpxor %%xmm15,%%xmm15,%%xmm15\n"
@@ -100,6 +108,8 @@ PEAK(i8_zmm, ZERO_VEX, TWELVE("vpdpbusd", "zmm"))
 PEAK(i8_ymm, ZERO_VEX, TWELVE("%{vex%} vpdpbusd", "ymm"))
 PEAK(madd_zmm, ZERO_VEX, MADD("zmm"))
 PEAK(madd_ymm, ZERO_VEX, MADD("ymm"))
+PEAK(fours_zmm, ZERO_VEX, FOURS("zmm"))
+PEAK(fours_ymm, ZERO_VEX, FOURS("ymm"))
 PEAK(mul_add_sse, "xorps %%xmm14,%%xmm14\nxorps %%xmm15,%%xmm15\n",
      SSE_TWO(0, 6) SSE_TWO(1, 7) SSE_TWO(2, 8) SSE_TWO(3, 9) SSE_TWO(4, 10) SSE_TWO(5, 11))
 #define AMX_FOUR(op) \
@@ -130,6 +140,10 @@ bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number)
         return (bench_probe){"vdpbf16ps zmm", twelve * 32, bf16_zmm, NULL};
     if (number == BENCH_I8 && level >= ST_CPU_LEVEL_AVX512VNNI)
         return (bench_probe){"vpdpbusd zmm", twelve * 64, i8_zmm, NULL};
+    if (number == BENCH_BYTES && v4)
+        return (bench_probe){"vpmaddubsw in fours zmm", twelve * 128, fours_zmm, NULL};
+    if (number == BENCH_BYTES && v3)
+        return (bench_probe){"vpmaddubsw in fours ymm", twelve * 64, fours_ymm, NULL};
     if (number == BENCH_I8 && v4)
         return (bench_probe){"vpmaddwd+vpaddd zmm", twelve * 32, madd_zmm, NULL};
     if (number == BENCH_I8 && level == ST_CPU_LEVEL_AVXVNNI)

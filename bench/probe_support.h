@@ -12,7 +12,7 @@ double bench_median(double *v, int n); /* sorts v */
 /* Whether a list of names with commas between them has this one; an empty one has all. */
 bool bench_listed(const char *list, const char *name);
 
-typedef enum bench_number { BENCH_F32, BENCH_BF16, BENCH_I8, BENCH_WORDS } bench_number;
+typedef enum bench_number { BENCH_F32, BENCH_BF16, BENCH_I8, BENCH_WORDS, BENCH_BYTES } bench_number;
 
 typedef struct bench_probe {
     const char *name;    /* of the instruction, "vpdpbusd zmm" */
@@ -21,7 +21,8 @@ typedef struct bench_probe {
     void (*enter)(void); /* before it, from the kernels; NULL: nothing */
 } bench_probe;
 
-/* Levels without instructions for a number compute it with others: bf16 as f32, 8 bits as pmaddwd and paddd or as f32. */
+/* Levels without instructions for a number compute it with others: bf16 as f32 or words, 8 bits as words, as bytes with sums of
+ * four products in 16 bits, or as f32. */
 bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number);
 /* 10^9 multiply-adds a second, about 2 ms of measuring; NAN without a probe. Leaves the thread as after the kernels' enter(). */
 double bench_peak(const bench_probe *probe);

@@ -85,7 +85,7 @@ size_t st_cpu_packed_bytes(st_cpu_wtype t, int64_t n, int64_t k);
 /* Bytes of a row as st_cpu_pack_rows takes it: the file's, for i8 a f32 scale and then k bytes. */
 size_t st_cpu_row_bytes(st_cpu_wtype t, int64_t k);
 /* Rows [row, row + n_rows) of a matrix of k columns, from contiguous rows. Rows of
- * different panels may be packed by different threads at once. The buffer must have been zeroed where no row is packed. */
+ * different panels may be packed by different threads at once. The buffer must have been zeroed where no row is packed, and beyond k. */
 void st_cpu_pack_rows(st_cpu_wtype t, int64_t k, const void *rows, int64_t row, int64_t n_rows, uint8_t *packed);
 /* Row `row` as k floats. */
 void st_cpu_unpack_row(st_cpu_wtype t, int64_t k, const uint8_t *packed, int64_t row, float *out);

@@ -5,6 +5,8 @@
 #include "backends/cpu/cpu_kernels.h"
 #include "../math_body.h"
 
+#include "narrow_pass.h"
+
 enum {
     ROWS = 3,                     /* of a product tile, with 32 columns */
     STEP = 128,                   /* bytes of such columns, two numbers of each */
@@ -132,22 +134,6 @@ static void pack_values(const float *x, ptrdiff_t stride, const st_cpu_word_grou
 
 /* ---- products ---- */
 
-/* Products of pairs of words with weights that are read for them alone. Written out, as is the addition: compilers would read weights
- * once for all rows, and move sums about. */
-INL vi pair_products(vi x, const uint8_t *w)
-{
-    typedef vi unaligned __attribute__((aligned(1)));
-    vi out;
-    __asm__("vpmaddwd %2, %1, %0" : "=x"(out) : "x"(x), "m"(*(const unaligned *)(const void *)w));
-    return out;
-}
-
-INL vi add_to(vi c, vi x)
-{
-    __asm__("vpaddd %1, %0, %0" : "+x"(c) : "x"(x));
-    return c;
-}
-
 /* c += `pairs` pairs of three rows at a times those of 32 columns. */
 INL void add_products(vi c[ROWS][4], const uint8_t *a, const uint8_t *b, int pairs)
 {
@@ -161,7 +147,7 @@ INL void add_products(vi c[ROWS][4], const uint8_t *a, const uint8_t *b, int pai
             const vi x = vi_set1(two);
             UNROLL for (int v = 0; v < 4; v++)
             {
-                const vi products = v == 0 ? _mm256_madd_epi16(x, held) : pair_products(x, b + v * 32);
+                const vi products = v == 0 ? _mm256_madd_epi16(x, held) : words_from(x, b + v * 32);
                 c[r][v] = add_to(c[r][v], products);
             }
         }

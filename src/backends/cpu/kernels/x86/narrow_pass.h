@@ -1,5 +1,4 @@
-/* narrow_pass.h: products of pairs of words and their sums, written out. Included after a vec_*.h by files that define
- *   MM(name)                               the level's name of an instruction */
+/* narrow_pass.h: products of pairs of words and their sums, written out. Included after a vec_*.h. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_PASS_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_NARROW_PASS_H
 

@@ -209,8 +209,8 @@ static bool bench_product(setup *s, int t, bool int8, const char *size, int64_t 
     const bool ok = x && y && bias && scratch && row && ensure_memory(s, bytes * copies);
     if (ok) {
         uint32_t seed = 1;
-        for (int64_t j = 0; j < m * k;
-             j++) /* of a model's numbers a few of a row are far above the others, the same in all rows */
+        /* of a model's numbers a few of a row are far above the others, the same in all rows */
+        for (int64_t j = 0; j < m * k; j++)
             x[j] = type == ST_CPU_W_I8 ? heap(&seed) + (j % k % 100 == 0 ? 4 + 2 * noise(&seed) : 0) : noise(&seed);
         memset(s->memory, 0, bytes);
         fill_row(t, k, row, &seed);

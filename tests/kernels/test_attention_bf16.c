@@ -65,19 +65,9 @@ static float *keys_of(int64_t n, ptrdiff_t stride, int d, float late)
 
 static void check_sequence(const st_cpu_kernels *k, int64_t n_q, int64_t n_k, int d, float scale, float late)
 {
-    const ptrdiff_t stride = d + 3;
-    const st_cpu_attention a = {.q = guard_floats((size_t)((n_q - 1) * stride + d)),
-                                .k = keys_of(n_k, stride, d, late),
-                                .v = guard_floats((size_t)((n_k - 1) * stride + d)),
-                                .out = guard_alloc((size_t)((n_q - 1) * stride + d) * 4),
-                                .q_stride = stride,
-                                .k_stride = stride,
-                                .v_stride = stride,
-                                .out_stride = stride,
-                                .n_q = n_q,
-                                .n_k = n_k,
-                                .d = d,
-                                .scale = scale};
+    st_cpu_attention a = guarded_head(n_q, n_k, d, scale);
+    const ptrdiff_t stride = a.k_stride;
+    a.k = keys_of(n_k, stride, d, late);
     assert_true(st_cpu_attention_bf16_fits(k, &a));
     float *packed = guard_alloc(4 * st_cpu_attention_bf16_packed(&a));
     float *scratch = guard_alloc(4 * st_cpu_attention_bf16_scratch(&a));

@@ -6,9 +6,7 @@
 #include "backends/cpu/cpu_kernels.h"
 #include "../narrow_pack.h"
 
-#define MM(name) _mm256_##name
-enum { PASS_ROWS = 3, PASS_VECTORS = 4, PASS_HELD = 1, PASS_FOURS = 4 };
-#include "narrow_pass.h"
+#include "word_products.h"
 
 enum {
     CHUNK = 2 * ST_CPU_BLOCK, /* bytes of a packed row's chunk: its k are those of a block */
@@ -69,26 +67,6 @@ static void widen(const uint8_t *b, int blocks, uint8_t *wide, float scale[ST_CP
 
 /* ---- products ---- */
 
-/* PASS_FOURS fours of k of the rows at a, CHUNK bytes apart, times PASS_VECTORS vectors of columns of [k / 2][32 columns][2] words, of
- * which PASS_HELD are held in registers; the others are read for each row */
-INL void words_fours(int rows, vi c[][PASS_VECTORS], const uint8_t *a, const uint8_t *wide)
-{
-    UNROLL for (int pair = 0; pair < 2 * PASS_FOURS; pair++)
-    {
-        const uint8_t *w = wide + 4 * ST_CPU_PANEL * pair;
-        vi held[PASS_HELD];
-        UNROLL for (int v = 0; v < PASS_HELD; v++) held[v] = vi_load(w + 4 * v * VL);
-        UNROLL for (int r = 0; r < rows; r++)
-        {
-            int32_t x;
-            memcpy(&x, a + CHUNK * r + 4 * pair, sizeof x);
-            const vi xs = vi_set1(x);
-            UNROLL for (int v = 0; v < PASS_VECTORS; v++) c[r][v] =
-                add_to(c[r][v], v < PASS_HELD ? MM(madd_epi16)(xs, held[v]) : words_from(xs, w + 4 * v * VL));
-        }
-    }
-}
-
 /* A tile in a part: chunks of its rows, their scales in this part, one chunk from row to row, and its sums. */
 typedef struct part_tile {
     const uint8_t *a;
@@ -102,18 +80,17 @@ typedef struct part_tile {
 
 INL void bf16_pass(int rows, const part_tile *t)
 {
-    enum { STEP = 8 * ST_CPU_PANEL * PASS_FOURS };
-    vi c[PASS_ROWS][PASS_VECTORS];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < PASS_VECTORS; v++) c[r][v] = vi_set1(0);
+    vi c[WORD_ROWS][WORD_VECTORS];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < WORD_VECTORS; v++) c[r][v] = vi_set1(0);
     const uint8_t *a = t->a, *w = t->wide;
     for (int i = 0; i < t->chunks; i++, a += CHUNK * (rows - 1))
-        for (int four = 0; four < ST_CPU_BLOCK; four += 4 * PASS_FOURS, a += 8 * PASS_FOURS, w += STEP)
-            words_fours(rows, c, a, w);
+        for (int j = 0; j < ST_CPU_BLOCK / 2; j += WORD_PAIRS, a += 4 * WORD_PAIRS, w += 4 * ST_CPU_PANEL * WORD_PAIRS)
+            word_products(rows, c, a, CHUNK, w);
     UNROLL for (int r = 0; r < rows; r++)
     {
         float by;
         memcpy(&by, t->row_scale + CHUNK * r, sizeof by);
-        UNROLL for (int v = 0; v < PASS_VECTORS; v++)
+        UNROLL for (int v = 0; v < WORD_VECTORS; v++)
         {
             float *const acc = t->acc + tile_at(rows, r, v * VL);
             const vf sum = vi_float(c[r][v]), scale = v_mul(v_set1(by), v_load(t->column_scale + v * VL));
@@ -148,14 +125,14 @@ static void panel_part(const st_cpu_narrow_block *b, int64_t p, int from, const 
 {
     static void (*const pass[])(const part_tile *) = {NULL, pass_1, pass_2, pass_3};
     const int all = blocks_of(b), blocks = all - from < PART ? all - from : PART, part = from / PART;
-    const int tiles = (b->rows + PASS_ROWS - 1) / PASS_ROWS, lines = (PART * BLOCK / 64 + tiles - 1) / tiles;
+    const int tiles = (b->rows + WORD_ROWS - 1) / WORD_ROWS, lines = (PART * BLOCK / 64 + tiles - 1) / tiles;
     const int64_t col = b->col + p * ST_CPU_PANEL;
     const int cols = (int)(b->n - col < ST_CPU_PANEL ? b->n - col : ST_CPU_PANEL);
     const bool last = from + blocks == all;
     float scale[ST_CPU_PANEL];
     widen(weights_at(b, p, from), blocks, b->wide, scale);
-    for (int r = 0; r < b->rows; r += PASS_ROWS, acc += PASS_ROWS * ST_CPU_PANEL) {
-        const int rows = b->rows - r < PASS_ROWS ? b->rows - r : PASS_ROWS;
+    for (int r = 0; r < b->rows; r += WORD_ROWS, acc += WORD_ROWS * ST_CPU_PANEL) {
+        const int rows = b->rows - r < WORD_ROWS ? b->rows - r : WORD_ROWS;
         const uint8_t *const tile = b->a + (size_t)b->chunks * CHUNK * (size_t)r;
         for (int i = 0; i < lines; i++, next += 64)
             __builtin_prefetch(next, 0, 2);
@@ -254,5 +231,5 @@ static void pack_row(const float *x, int64_t k, void *dst, void *fine, int rows,
 void st_cpu_fill_narrow_bf16_v3(st_cpu_kernels *k)
 {
     k->bf16_words =
-        (st_cpu_narrow){.mr = PASS_ROWS, .row_unit = 1, .part = PART_K, .pack_row = pack_row, .block = block_bf16};
+        (st_cpu_narrow){.mr = WORD_ROWS, .row_unit = 1, .part = PART_K, .pack_row = pack_row, .block = block_bf16};
 }

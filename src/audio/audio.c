@@ -50,6 +50,13 @@ bool st_stream_skip(st_stream *s, uint64_t n)
     return true;
 }
 
+void st_audio_warn_zeroed(const st_audio_context *context, int64_t n)
+{
+    if (n > 0)
+        st_log(context->logger, SOTTO_LOG_WARNING,
+               "%s: %lld samples are no numbers, or above 10^6 in size, and count as zero", context->name, (long long)n);
+}
+
 static const struct {
     const char *magic;
     size_t at, n;

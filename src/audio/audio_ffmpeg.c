@@ -217,10 +217,8 @@ static sotto_status ff_fill(ff_state *f, sotto_error *err)
     if (f->drained && f->n_bad)
         st_log(f->context.logger, SOTTO_LOG_WARNING, "%s: %lld damaged pieces were left out", f->context.name,
                (long long)f->n_bad);
-    if (f->drained && f->n_not_finite)
-        st_log(f->context.logger, SOTTO_LOG_WARNING,
-               "%s: %lld samples are no numbers, or above 10^6 in size, and count as zero", f->context.name,
-               (long long)f->n_not_finite);
+    if (f->drained)
+        st_audio_warn_zeroed(&f->context, f->n_not_finite);
     f->n_not_finite = f->drained ? 0 : f->n_not_finite;
     if (f->drained && f->n_decoded == 0)
         return st_fail(err, SOTTO_E_FORMAT, "%s: nothing of its %s audio could be decoded",

@@ -24,6 +24,9 @@ typedef struct st_audio_context {
     const sotto_logger *logger;
 } st_audio_context;
 
+/* Tells that n samples count as zero; nothing when there are none. */
+void st_audio_warn_zeroed(const st_audio_context *context, int64_t n);
+
 typedef struct st_audio_decoder {
     const char *format;
     double duration; /* 0 = unknown */

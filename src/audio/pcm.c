@@ -195,10 +195,7 @@ static sotto_status pcm_fill(pcm_state *p, sotto_error *err)
                    (unsigned long long)p->left);
         else if (got % frame || (p->declared && p->left))
             st_log(p->context.logger, SOTTO_LOG_WARNING, "%s: the last frame is cut and left out", p->context.name);
-        if (p->n_not_finite)
-            st_log(p->context.logger, SOTTO_LOG_WARNING,
-                   "%s: %lld samples are no numbers, or above 10^6 in size, and count as zero", p->context.name,
-                   (long long)p->n_not_finite);
+        st_audio_warn_zeroed(&p->context, p->n_not_finite);
     }
     const size_t n = got / frame, width = (size_t)p->format.encoding->bytes;
     if (frame == width * channels)

@@ -157,9 +157,7 @@ static bench_number number_of(const st_cpu_kernels *k, st_cpu_wtype type, bool i
 {
     if (type == ST_CPU_W_I8 || int8)
         return type == ST_CPU_W_I8 && k->i8.settle != NULL ? BENCH_BYTES : BENCH_I8;
-    if (type != ST_CPU_W_BF16)
-        return BENCH_F32;
-    return k->bf16.mr > 0 ? BENCH_BF16 : k->bf16_words.mr > 0 ? BENCH_WORDS : BENCH_F32;
+    return type == ST_CPU_W_BF16 && k->bf16.mr > 0 ? BENCH_BF16 : BENCH_F32;
 }
 
 /* A file's row of small finite numbers. */

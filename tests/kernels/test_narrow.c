@@ -148,8 +148,6 @@ static void check_i8(const st_cpu_kernels *k, const product_case *c)
 
 static void check_bf16(const st_cpu_kernels *k, const product_case *c)
 {
-    if (k->bf16.mr == 0 && k->bf16_words.mr > 0 && c->m > ST_CPU_FEW_ROWS)
-        return; /* in words: test_bf16_words.c */
     uint16_t *rows = guard_alloc((size_t)(c->n * c->k) * 2);
     uint8_t *packed = guard_alloc(st_cpu_packed_bytes(ST_CPU_W_BF16, c->n, c->k));
     for (int64_t i = 0; i < c->n * c->k; i++)

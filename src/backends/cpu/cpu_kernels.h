@@ -130,13 +130,7 @@ typedef struct st_cpu_row_scale {
  *
  * bf16: operands are rounded to nearest, ties to even. Sums are rounded as the level's instruction does it, each with numbers
  * below 2^-126 as 0: to nearest on x86, on arm64 to odd, where what f32 cannot hold becomes the neighbour whose last bit is set:
- * off by less than a unit in the last place instead of half of one, to neither side more than to the other.
- *
- * bf16 in words: with many rows, a level without products of bf16 may multiply words with a sign, whose products are summed exactly,
- * 256 k at a time, and these sums in f32. In each such part a word of a row stands for the larger of max |x| / 32767 and
- * sum |x| / 262000, one of a column for 2^(e - 12) with 2^e <= max |w|, at least 2^-126; either number is rounded to the nearest
- * word. Rows are not rounded to bf16 before. A part of a row with sum |x| < 1e-30 counts as 0, and one whose sum is not finite, or
- * a column with a weight that is not, gives NaN. */
+ * off by less than a unit in the last place instead of half of one, to neither side more than to the other. */
 typedef struct st_cpu_narrow_block {
     const struct st_cpu_kernels *k;
     const st_cpu_epilogue *e;
@@ -165,7 +159,6 @@ typedef struct st_cpu_fine_words {
 typedef struct st_cpu_narrow {
     int mr; /* 0: the level has none */
     int row_unit;
-    int part; /* k that have a scale of their own, f32, behind the chunks of a packed row, 16 to a chunk; 0: none have */
     /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. 8-bit
      * only: fine is NULL or the place of the second bytes, NULL where there are fine words, and scale is set. */
     void (*pack_row)(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale);
@@ -323,8 +316,7 @@ typedef struct st_cpu_kernels {
     st_cpu_skinny skinny[ST_CPU_W_COUNT][ST_CPU_MAX_SKINNY + 1];
     /* The same, each number rounded to bf16. */
     void (*pack_row_bf16)(const float *x, int64_t k, float *dst, int rows);
-    st_cpu_narrow bf16, i8;   /* every level has i8 */
-    st_cpu_narrow bf16_words; /* pack_row and block alone, for many rows; mr 0: the level has none, or has bf16 */
+    st_cpu_narrow bf16, i8; /* every level has i8 */
     st_cpu_dot dot;
     st_cpu_attend attend; /* NULLs: the level has none */
     st_cpu_words words;
@@ -434,7 +426,6 @@ void st_cpu_fill_dot_amx(st_cpu_kernels *k);
 void st_cpu_fill_dot_neon(st_cpu_kernels *k);
 void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
 void st_cpu_fill_narrow_v3(st_cpu_kernels *k);
-void st_cpu_fill_narrow_bf16_v3(st_cpu_kernels *k);
 void st_cpu_fill_narrow_v4(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avxvnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k);

@@ -50,7 +50,7 @@ const cli_option transcribe_options[] = {
     CLI_CPU_OPTION(AT(cpu)),
     CLI_COMPUTE_OPTION(AT(compute)),
     {"cache-type-k", "-ctk", CLI_CHOICE, AT(cache_k), "TYPE", "auto", 0, 0, "auto f16 f32 bf16 q8_0",
-     "numbers of the caches of keys; auto = bf16 in bf16 and int8, else f16"},
+     "numbers of the caches of keys; auto = f16, in bf16 bf16, in int8 as is fastest"},
     {"cache-type-v", "-ctv", CLI_CHOICE, AT(cache_v), "TYPE", "auto", 0, 0, "auto f16 f32 bf16 q8_0",
      "numbers of the caches of values; as for keys"},
     {"no-gpu", "-ng", CLI_FLAG, AT(no_gpu), NULL, NULL, 0, 0, NULL, "same as --device cpu"},

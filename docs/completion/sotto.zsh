@@ -59,7 +59,7 @@ _sotto()
             '--memory[print what memory each device would need, and stop]' \
             '--cpu[force an instruction set]:value:(auto portable v2 v3 avxvnni v4 avx512vnni vnni amx neon dotprod i8mm bf16mm)' \
             '--compute[numbers that weights are kept and multiplied in; auto = what the device multiplies fastest]:value:(auto f32 f16 bf16 int8)' \
-            '--cache-type-k[numbers of the caches of keys; auto = bf16 in bf16 and int8, else f16]:value:(auto f16 f32 bf16 q8_0)' \
+            '--cache-type-k[numbers of the caches of keys; auto = f16, in bf16 bf16, in int8 as is fastest]:value:(auto f16 f32 bf16 q8_0)' \
             '--cache-type-v[numbers of the caches of values; as for keys]:value:(auto f16 f32 bf16 q8_0)' \
             '--no-gpu[same as --device cpu]' \
             '--no-mmap[read the model into memory instead of mapping it]' \
@@ -121,7 +121,7 @@ _sotto()
             '--template[with --chat\: the format of the conversation, when the model'\''s own is not known]:value:(chatml llama2 llama3 gemma mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken phi3 phi4 zephyr stablelm-zephyr vicuna deepseek-coder deepseek2 deepseek3 command-r)' \
             '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
             '--batch[tokens of a prompt that are computed at once]:value:_files' \
-            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech in bf16 and int8 bf16]:value:(auto f16 f32 bf16 q8_0)' \
+            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech as in transcribe]:value:(auto f16 f32 bf16 q8_0)' \
             '--cache-type-v[numbers of the cache of values; as for keys]:value:(auto f16 f32 bf16 q8_0)' \
             '--context-shift[when the context is full, forget the older half of it and go on]' \
             '--keep[tokens of the prompt that are never forgotten; -1 = all; the begin token always is kept]:value:_files' \
@@ -178,7 +178,7 @@ _sotto()
             '--tokens[so many tokens an answer at most; -1 = until the model ends it or the context is full]:value:_files' \
             '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
             '--batch[tokens of a prompt that are computed at once]:value:_files' \
-            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech in bf16 and int8 bf16]:value:(auto f16 f32 bf16 q8_0)' \
+            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech as in transcribe]:value:(auto f16 f32 bf16 q8_0)' \
             '--cache-type-v[numbers of the cache of values; as for keys]:value:(auto f16 f32 bf16 q8_0)' \
             '--context-shift[when the context is full, forget the oldest questions and answers instead of stopping]' \
             '--seed[same seed, same text; -1 = another one each time, which is told]:value:_files' \
@@ -242,7 +242,7 @@ _sotto()
             '--file[the text, without the line break at its end; - = standard input]:value:_files' \
             '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
             '--batch[tokens of a prompt that are computed at once]:value:_files' \
-            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech in bf16 and int8 bf16]:value:(auto f16 f32 bf16 q8_0)' \
+            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech as in transcribe]:value:(auto f16 f32 bf16 q8_0)' \
             '--cache-type-v[numbers of the cache of values; as for keys]:value:(auto f16 f32 bf16 q8_0)' \
             '--chunks[only the first N chunks; -1 = all]:value:_files' \
             '--stride[chunks begin every N tokens, and the last N of each are scored; 0 = chunks side by side]:value:_files' \
@@ -273,7 +273,7 @@ _sotto()
             '--in[begin with the sums of this one]:value:_files' \
             '--ctx[tokens that the context holds; 0 = as the model was trained, at most 4096]:value:_files' \
             '--batch[tokens of a prompt that are computed at once]:value:_files' \
-            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech in bf16 and int8 bf16]:value:(auto f16 f32 bf16 q8_0)' \
+            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech as in transcribe]:value:(auto f16 f32 bf16 q8_0)' \
             '--cache-type-v[numbers of the cache of values; as for keys]:value:(auto f16 f32 bf16 q8_0)' \
             '--chunks[only the first N chunks; -1 = all]:value:_files' \
             '--threads[threads; 0 = one for each core; at most two for each core are used]:value:_files' \
@@ -359,7 +359,7 @@ _sotto()
             '--generate[text\: so many tokens generated, as 32,128; 0 = none]:value:_files' \
             '--depth[text\: after so many tokens that are in the context already]:value:_files' \
             '--batch[tokens of a prompt that are computed at once]:value:_files' \
-            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech in bf16 and int8 bf16]:value:(auto f16 f32 bf16 q8_0)' \
+            '--cache-type-k[numbers of the cache of keys; auto = f16, for speech as in transcribe]:value:(auto f16 f32 bf16 q8_0)' \
             '--cache-type-v[numbers of the cache of values; as for keys]:value:(auto f16 f32 bf16 q8_0)' \
             '--steps[speech\: stop a run after so many steps; 0 = as many as a window can have]:value:_files' \
             '--rows[speech\: decoder steps of 1, 5 and 40 rows, those up to N (5\: beams; 40\: eight windows of 5 beams, which takes memory)]:value:_files' \

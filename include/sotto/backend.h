@@ -113,6 +113,9 @@ SOTTO_API void sotto_backend_set_cache_device(sotto_backend *backend, int device
 /* The type in which the backend multiplies large float matrices fastest at an error that does not matter for networks
  * trained in f16: SOTTO_I8, SOTTO_BF16 or SOTTO_F32. */
 SOTTO_API sotto_dtype sotto_backend_preferred_weights(const sotto_backend *backend);
+/* The type of caches over which the backend computes attention fastest, at an error that does not matter beside that of 8-bit
+ * weights: SOTTO_Q8_0 or SOTTO_BF16. */
+SOTTO_API sotto_dtype sotto_backend_preferred_caches(const sotto_backend *backend);
 /* True when the device multiplies with a stored matrix of this type. One it does not is better stored in another type: its
  * products would be computed by another device, or by the reference. */
 SOTTO_API bool sotto_backend_multiplies(const sotto_backend *backend, int device, sotto_dtype dtype);

@@ -182,7 +182,8 @@ typedef struct sotto_whisper_session_options {
     const char *cpu_level; /* NULL = as the model's backend */
     int max_sequences;     /* beams or candidates the caches are made for, 1 .. 16. Default 5 */
     /* Numbers that keys and values are kept in, those of the decoder's own tokens and those of the window alike: "f32", "f16",
-     * "bf16" or "q8_0" (8 bits with a scale for each 32). NULL or "auto": bf16 under bf16 and int8, f16 under f32 and f16. */
+     * "bf16" or "q8_0" (8 bits with a scale for each 32). NULL or "auto": f16 under f32 and f16, bf16 under bf16, and under int8
+     * what the device prefers (sotto_backend_preferred_caches) where heads are whole blocks of it, else bf16. */
     const char *cache_k, *cache_v;
 } sotto_whisper_session_options;
 SOTTO_API void sotto_whisper_session_options_default(sotto_whisper_session_options *options);

@@ -69,7 +69,7 @@ typedef struct cli_llm_args {
          0,                                                                                               \
          0,                                                                                               \
          "auto f16 f32 bf16 q8_0",                                                                        \
-         "numbers of the cache of keys; auto = f16, for speech in bf16 and int8 bf16"},                   \
+         "numbers of the cache of keys; auto = f16, for speech as in transcribe"},                        \
     {                                                                                                     \
         "cache-type-v", "-ctv", CLI_CHOICE, (at) + offsetof(cli_llm_args, cache_v), "TYPE", "auto", 0, 0, \
             "auto f16 f32 bf16 q8_0", "numbers of the cache of values; as for keys"                       \

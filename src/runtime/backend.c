@@ -273,3 +273,9 @@ sotto_dtype sotto_backend_preferred_weights(const sotto_backend *backend)
     const st_runner *r = backend ? &backend->device[backend->main] : NULL;
     return r && r->impl->preferred_weights ? r->impl->preferred_weights(r->state) : SOTTO_F32;
 }
+
+sotto_dtype sotto_backend_preferred_caches(const sotto_backend *backend)
+{
+    const st_runner *r = backend ? &backend->device[backend->main] : NULL;
+    return r && r->impl->preferred_caches ? r->impl->preferred_caches(r->state) : SOTTO_BF16;
+}

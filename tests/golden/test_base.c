@@ -26,7 +26,7 @@ typedef struct precision {
     const char *caches; /* NULL: what goes with the compute type */
 } precision;
 
-static const precision precisions[] = {{"f32", 2e-3, 0.05, NULL}, {"bf16", 1e-2, 0.2, NULL}, {"int8", 3e-2, 0.5, NULL}},
+static const precision precisions[] = {{"f32", 2e-3, 0.05, NULL}, {"bf16", 1e-2, 0.2, NULL}, {"int8", 3e-2, 0.5, "bf16"}},
                        in_q8_0 = {"int8", 3e-2, 0.5, "q8_0"}, f32_in_q8_0 = {"f32", 2e-3, 0.2, "q8_0"};
 enum { F32, BF16, INT8, N_PRECISIONS };
 
@@ -323,8 +323,8 @@ static int words_off(int which, const char *caches, int beam_size, const char *k
                 snprintf(have + strlen(have), sizeof have - strlen(have), "%s", sotto_whisper_segment_get(s, k)->text);
             int n;
             const int off = words_apart(have, want, &n);
-            printf("%-14s %s %s%s: %d of %d words differ\n", names[i], precisions[which].compute, key,
-                   caches ? " with 8-bit caches" : "", off, n);
+            printf("%-14s %s %s, caches %s: %d of %d words differ\n", names[i], precisions[which].compute, key,
+                   caches ? caches : "auto", off, n);
             if (n == 0)
                 assert_int_equal(off, 0); /* silence stays silence */
             apart += off;
@@ -344,8 +344,8 @@ static int check_words(int which, const char *caches)
         int n;
         const int apart =
             words_off(which, caches, beam_size, beam_size == 1 ? "transcribe_greedy" : "transcribe_beam5", &n);
-        printf("%s%s, beam %d: %d of %d words differ (<= %d %%)\n", precisions[which].compute,
-               caches ? " with 8-bit caches" : "", beam_size, apart, n, WORDS_PERCENT);
+        printf("%s, caches %s, beam %d: %d of %d words differ (<= %d %%)\n", precisions[which].compute,
+               caches ? caches : "auto", beam_size, apart, n, WORDS_PERCENT);
         assert_true(apart * 100 <= n * WORDS_PERCENT);
         total += n;
     }
@@ -355,7 +355,7 @@ static int check_words(int which, const char *caches)
 static void texts_in_other_types(void **state)
 {
     (void)state;
-    if (check_words(BF16, NULL) + check_words(INT8, NULL) == 0)
+    if (check_words(BF16, NULL) + check_words(INT8, "bf16") == 0)
         skip();
 }
 
@@ -369,9 +369,10 @@ static void texts_with_caches_in_8_bits(void **state)
 static void caches_take_half_the_memory(void **state)
 {
     (void)state;
-    uint64_t bytes[2][2];
-    for (int i = 0; i < 2; i++) {
-        sotto_whisper_session *s = open_session_with(models[INT8], i == 1 ? "q8_0" : NULL);
+    static const char *const types[] = {"bf16", "q8_0", NULL};
+    uint64_t bytes[3][2];
+    for (int i = 0; i < 3; i++) {
+        sotto_whisper_session *s = open_session_with(models[INT8], types[i]);
         sotto_whisper_timings t;
         sotto_whisper_get_timings(s, &t);
         bytes[i][0] = t.self_cache_bytes;
@@ -381,6 +382,8 @@ static void caches_take_half_the_memory(void **state)
     for (int c = 0; c < 2; c++) {
         printf("%.1f MB in bf16, %.1f in q8_0\n", (double)bytes[0][c] / 1e6, (double)bytes[1][c] / 1e6);
         assert_true(bytes[1][c] * 64 <= bytes[0][c] * 35); /* 34 of 64, and padding */
+        const bool bytes_preferred = sotto_backend_preferred_caches(models[INT8]->backend) == SOTTO_Q8_0;
+        assert_int_equal(bytes[2][c], bytes[bytes_preferred ? 1 : 0][c]);
     }
 }
 

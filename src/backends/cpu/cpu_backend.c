@@ -111,6 +111,11 @@ static sotto_dtype preferred_weights(void *state)
     return st_cpu_level_prefers(((const st_cpu *)state)->kernels.level);
 }
 
+static sotto_dtype preferred_caches(void *state)
+{
+    return st_cpu_level_caches(((const st_cpu *)state)->kernels.level);
+}
+
 static st_device_traits traits(void *state)
 {
     (void)state;
@@ -423,6 +428,7 @@ const st_backend_impl st_backend_cpu = {
     .close = close_cpu,
     .describe = describe,
     .preferred_weights = preferred_weights,
+    .preferred_caches = preferred_caches,
     .traits = traits,
     .buffer_traits = buffer_traits,
     .stored_bytes = stored_bytes,

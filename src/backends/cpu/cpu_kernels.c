@@ -13,7 +13,7 @@ typedef struct level_row {
     void (*fill_narrow)(st_cpu_kernels *k);
     void (*fill_dot)(st_cpu_kernels *k);
     bool compiled;
-    sotto_dtype prefers; /* measured with bench/kernels */
+    sotto_dtype prefers, caches; /* measured with bench/kernels; and with `sotto bench -ctk TYPE -ctv TYPE` */
 } level_row;
 
 /* In st_cpu_level order. A level fills over the ones before it. */
@@ -25,21 +25,21 @@ typedef struct level_row {
 
 static const level_row levels[ST_CPU_LEVEL_COUNT] = {
     [ST_CPU_LEVEL_PORTABLE] = {"portable", 0, st_cpu_fill_product_portable, st_cpu_fill_rows_portable, NULL,
-                               st_cpu_fill_dot_portable, true, SOTTO_F32},
+                               st_cpu_fill_dot_portable, true, SOTTO_F32, SOTTO_BF16},
 #if defined(__x86_64__)
     [ST_CPU_LEVEL_V2] = {"v2", ST_CPU_SSE42, st_cpu_fill_product_v2, st_cpu_fill_rows_v2, NULL, st_cpu_fill_dot_v2,
-                         true, SOTTO_F32},
+                         true, SOTTO_F32, SOTTO_BF16},
     [ST_CPU_LEVEL_V3] = {"v3", ST_CPU_V3, st_cpu_fill_product_v3, st_cpu_fill_rows_v3, st_cpu_fill_narrow_v3,
-                         st_cpu_fill_dot_v3, true, SOTTO_I8},
+                         st_cpu_fill_dot_v3, true, SOTTO_I8, SOTTO_Q8_0},
     [ST_CPU_LEVEL_AVXVNNI] = {"avxvnni", ST_CPU_V3 | ST_CPU_AVX_VNNI, NULL, NULL, st_cpu_fill_narrow_avxvnni,
-                              st_cpu_fill_dot_avxvnni, true, SOTTO_I8},
+                              st_cpu_fill_dot_avxvnni, true, SOTTO_I8, SOTTO_Q8_0},
     [ST_CPU_LEVEL_V4] = {"v4", ST_CPU_V4, st_cpu_fill_product_v4, st_cpu_fill_rows_v4, st_cpu_fill_narrow_v4,
-                         st_cpu_fill_dot_v4, true, SOTTO_I8},
+                         st_cpu_fill_dot_v4, true, SOTTO_I8, SOTTO_BF16},
     [ST_CPU_LEVEL_AVX512VNNI] = {"avx512vnni", ST_CPU_V4_VNNI, NULL, NULL, st_cpu_fill_narrow_avx512vnni,
-                                 st_cpu_fill_dot_avx512vnni, true, SOTTO_I8},
-    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, NULL, true, SOTTO_I8},
+                                 st_cpu_fill_dot_avx512vnni, true, SOTTO_I8, SOTTO_BF16},
+    [ST_CPU_LEVEL_VNNI] = {"vnni", ST_CPU_VNNI, NULL, NULL, st_cpu_fill_narrow_vnni, NULL, true, SOTTO_I8, SOTTO_BF16},
     [ST_CPU_LEVEL_AMX] = {"amx", ST_CPU_VNNI | ST_CPU_AMX, NULL, NULL, st_cpu_fill_narrow_amx, st_cpu_fill_dot_amx,
-                          true, SOTTO_I8},
+                          true, SOTTO_I8, SOTTO_BF16},
 #else
     [ST_CPU_LEVEL_V2] = {.name = "v2"},
     [ST_CPU_LEVEL_V3] = {.name = "v3"},
@@ -51,13 +51,13 @@ static const level_row levels[ST_CPU_LEVEL_COUNT] = {
 #endif
 #if defined(__aarch64__)
     [ST_CPU_LEVEL_NEON] = {"neon", ST_CPU_NEON, st_cpu_fill_product_neon, st_cpu_fill_rows_neon, NULL,
-                           st_cpu_fill_dot_neon, true, SOTTO_F32},
+                           st_cpu_fill_dot_neon, true, SOTTO_F32, SOTTO_BF16},
     [ST_CPU_LEVEL_DOTPROD] = {"dotprod", ST_CPU_NEON | ST_CPU_DOTPROD, NULL, NULL, st_cpu_fill_narrow_dotprod,
-                              st_cpu_fill_dot_dotprod, true, SOTTO_F32},
+                              st_cpu_fill_dot_dotprod, true, SOTTO_F32, SOTTO_BF16},
     [ST_CPU_LEVEL_I8MM] = {"i8mm", ST_CPU_I8MM_ALL, NULL, NULL, st_cpu_fill_narrow_i8mm, st_cpu_fill_dot_i8mm, true,
-                           SOTTO_F32},
+                           SOTTO_F32, SOTTO_BF16},
     [ST_CPU_LEVEL_BF16MM] = {"bf16mm", ST_CPU_I8MM_ALL | ST_CPU_BF16MM, NULL, NULL, st_cpu_fill_narrow_bf16mm, NULL,
-                             true, SOTTO_F32},
+                             true, SOTTO_F32, SOTTO_BF16},
 #else
     [ST_CPU_LEVEL_NEON] = {.name = "neon"},
     [ST_CPU_LEVEL_DOTPROD] = {.name = "dotprod"},
@@ -93,6 +93,11 @@ const char *st_cpu_level_name(st_cpu_level level)
 sotto_dtype st_cpu_level_prefers(st_cpu_level level)
 {
     return levels[level].prefers;
+}
+
+sotto_dtype st_cpu_level_caches(st_cpu_level level)
+{
+    return levels[level].caches;
 }
 
 bool st_cpu_level_find(const char *name, st_cpu_level *out)

@@ -395,6 +395,8 @@ void st_cpu_kernels_fill(st_cpu_kernels *k, st_cpu_level level);
 const char *st_cpu_level_name(st_cpu_level level);
 /* The type in which it multiplies large matrices fastest: the one place that says so. */
 sotto_dtype st_cpu_level_prefers(st_cpu_level level);
+/* The type of caches that the attention over cells meets fastest, of those that 8-bit weights bear: likewise. */
+sotto_dtype st_cpu_level_caches(st_cpu_level level);
 /* False for an unknown name. */
 bool st_cpu_level_find(const char *name, st_cpu_level *out);
 /* Compiled in, and the machine (st_cpu_features()) has its instructions. */

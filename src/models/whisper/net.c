@@ -62,14 +62,24 @@ struct st_net {
     bool output_valid;
 };
 
+/* What goes with the compute type. */
+static sotto_dtype caches_of(const sotto_whisper_model *m, int head)
+{
+    const sotto_dtype preferred = sotto_backend_preferred_caches(m->backend);
+    if (m->compute == SOTTO_F32 || m->compute == SOTTO_F16)
+        return SOTTO_F16;
+    return m->compute == SOTTO_I8 && head % sotto_dtype_block(preferred) == 0 ? preferred : SOTTO_BF16;
+}
+
 sotto_status st_net_cache_type(const sotto_whisper_model *model, const char *field, const char *name, sotto_dtype *out,
                                sotto_error *err)
 {
     static const sotto_dtype types[] = {SOTTO_F32, SOTTO_F16, SOTTO_BF16, SOTTO_Q8_0};
     const int head = model->h.n_text_state / model->h.n_text_head;
-    *out = model->compute == SOTTO_F32 || model->compute == SOTTO_F16 ? SOTTO_F16 : SOTTO_BF16;
-    if (!name || strcmp(name, "auto") == 0)
+    if (!name || strcmp(name, "auto") == 0) {
+        *out = caches_of(model, head);
         return SOTTO_OK;
+    }
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strcmp(sotto_dtype_name(types[i]), name) != 0)
             continue;

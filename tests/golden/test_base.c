@@ -379,11 +379,11 @@ static void caches_take_half_the_memory(void **state)
         bytes[i][1] = t.cross_cache_bytes;
         sotto_whisper_session_free(s);
     }
+    const int preferred = sotto_backend_preferred_caches(models[INT8]->backend) == SOTTO_Q8_0 ? 1 : 0;
     for (int c = 0; c < 2; c++) {
         printf("%.1f MB in bf16, %.1f in q8_0\n", (double)bytes[0][c] / 1e6, (double)bytes[1][c] / 1e6);
         assert_true(bytes[1][c] * 64 <= bytes[0][c] * 35); /* 34 of 64, and padding */
-        const bool bytes_preferred = sotto_backend_preferred_caches(models[INT8]->backend) == SOTTO_Q8_0;
-        assert_int_equal(bytes[2][c], bytes[bytes_preferred ? 1 : 0][c]);
+        assert_int_equal(bytes[2][c], bytes[preferred][c]);
     }
 }
 

@@ -152,12 +152,21 @@ static double peak_rate(void *arg)
     return bench_peak(arg) * 1e9;
 }
 
-/* The numbers in which a product of many rows is computed. */
-static bench_number number_of(const st_cpu_kernels *k, st_cpu_wtype type, bool int8)
+/* Ways to multiply weights of one type, and what is added to the type's name. */
+typedef enum way { PLAIN, INT8, WORDS, N_WAYS } way;
+static const char *const way_names[N_WAYS] = {"", "*i8", "*words"};
+
+static bool has_way(const st_cpu_kernels *k, int t, way w)
 {
-    if (type == ST_CPU_W_I8 || int8)
+    return w == PLAIN || (w == INT8 ? types[t].block > 1 : types[t].type == ST_CPU_W_F16 && k->f16_words.mr > 0);
+}
+
+/* The numbers in which a product of many rows is computed. */
+static bench_number number_of(const st_cpu_kernels *k, st_cpu_wtype type, way w)
+{
+    if (type == ST_CPU_W_I8 || w == INT8)
         return type == ST_CPU_W_I8 && k->i8.settle != NULL ? BENCH_BYTES : BENCH_I8;
-    return type == ST_CPU_W_BF16 && k->bf16.mr > 0 ? BENCH_BF16 : BENCH_F32;
+    return w == WORDS ? BENCH_WORDS : type == ST_CPU_W_BF16 && k->bf16.mr > 0 ? BENCH_BF16 : BENCH_F32;
 }
 
 /* A file's row of small finite numbers. */
@@ -192,7 +201,7 @@ static bool ensure_memory(setup *s, size_t bytes)
     return s->memory != NULL;
 }
 
-static bool bench_product(setup *s, int t, bool int8, const char *size, int64_t m, int64_t n, int64_t k)
+static bool bench_product(setup *s, int t, way w, const char *size, int64_t m, int64_t n, int64_t k)
 {
     const st_cpu_wtype type = types[t].type;
     if (k % types[t].block != 0)
@@ -218,7 +227,7 @@ static bool bench_product(setup *s, int t, bool int8, const char *size, int64_t 
             memcpy(s->memory + c * bytes, s->memory, bytes);
         product p = {.k = &s->k,
                      .left = {.x = x, .n1 = m, .n2 = 1, .stride1 = (ptrdiff_t)k},
-                     .right = {.type = type, .n = n, .k = k, .bf16 = true, .int8 = int8},
+                     .right = {.type = type, .n = n, .k = k, .bf16 = true, .int8 = w == INT8, .words = w == WORDS},
                      .e = {.out = y, .out_stride = (ptrdiff_t)n, .bias = bias},
                      .m = m,
                      .scratch = scratch,
@@ -227,9 +236,9 @@ static bool bench_product(setup *s, int t, bool int8, const char *size, int64_t 
                      .copies = copies};
         char shape[48], name[16];
         snprintf(shape, sizeof shape, "%dx%dx%d", (int)m, (int)n, (int)k);
-        snprintf(name, sizeof name, "%s%s", types[t].name, int8 ? "*i8" : "");
+        snprintf(name, sizeof name, "%s%s", types[t].name, way_names[w]);
         const double macs = (double)m * (double)n * (double)k;
-        bench_probe probe = bench_probe_of(&s->k, number_of(&s->k, type, int8));
+        bench_probe probe = bench_probe_of(&s->k, number_of(&s->k, type, w));
         reading reads = {s->level, s->memory, bytes, copies, 0};
         if (few) {
             const bench_result r =
@@ -250,16 +259,18 @@ static bool bench_product(setup *s, int t, bool int8, const char *size, int64_t 
     return ok;
 }
 
-static bool bench_type(setup *s, int t, bool int8, const char *size, int d)
+static bool bench_type(setup *s, int t, way w, const char *size, int d)
 {
     const int m = s->quick ? 130 : N_POS;
-    bool ok = bench_product(s, t, int8, size, m, d, d) && bench_product(s, t, int8, size, m, 4 * d, d) &&
-              bench_product(s, t, int8, size, m, d, 4 * d);
+    bool ok = bench_product(s, t, w, size, m, d, d) && bench_product(s, t, w, size, m, 4 * d, d) &&
+              bench_product(s, t, w, size, m, d, 4 * d);
+    if (w == WORDS)
+        return ok; /* few rows are not made words */
     static const int few[] = {1, 5, 40};
     for (int f = 0; ok && f < 3; f++)
-        ok = bench_product(s, t, int8, size, few[f], 4 * d, d);
+        ok = bench_product(s, t, w, size, few[f], 4 * d, d);
     for (int f = 0; ok && f < 2 && !s->quick; f++)
-        ok = bench_product(s, t, int8, size, few[f], N_VOCAB, d);
+        ok = bench_product(s, t, w, size, few[f], N_VOCAB, d);
     return ok;
 }
 
@@ -271,8 +282,8 @@ static bool bench_products(setup *s)
             continue;
         const int d = sizes[z].d;
         for (int t = 0; ok && t < N_TYPES; t++)
-            for (int int8 = 0; ok && int8 <= (types[t].block > 1); int8++)
-                ok = bench_type(s, t, int8 != 0, sizes[z].name, d);
+            for (int w = 0; ok && w < N_WAYS; w++)
+                ok = !has_way(&s->k, t, (way)w) || bench_type(s, t, (way)w, sizes[z].name, d);
     }
     return ok;
 }

@@ -116,6 +116,8 @@ SOTTO_API sotto_dtype sotto_backend_preferred_weights(const sotto_backend *backe
 /* The type of caches over which the backend computes attention fastest, at an error that does not matter beside that of 8-bit
  * weights: SOTTO_Q8_0 or SOTTO_BF16. */
 SOTTO_API sotto_dtype sotto_backend_preferred_caches(const sotto_backend *backend);
+/* Large matrices of 16 bits are multiplied fastest as SOTTO_F16 under SOTTO_COMPUTE_WORDS, else as SOTTO_BF16. */
+SOTTO_API bool sotto_backend_prefers_words(const sotto_backend *backend);
 /* True when the device multiplies with a stored matrix of this type. One it does not is better stored in another type: its
  * products would be computed by another device, or by the reference. */
 SOTTO_API bool sotto_backend_multiplies(const sotto_backend *backend, int device, sotto_dtype dtype);

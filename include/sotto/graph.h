@@ -37,7 +37,11 @@ typedef enum sotto_compute {
      * left side is brought to 8 bits with an f32 scale for each 32 elements; the sum over a block of weights is an exact
      * integer, sums over blocks are f32. A backend without such kernels, or without some for so many rows, treats them as
      * SOTTO_COMPUTE_F32 does. All else is as in SOTTO_COMPUTE_BF16. */
-    SOTTO_COMPUTE_INT8 = 4
+    SOTTO_COMPUTE_INT8 = 4,
+    /* Many rows and weights of f16 may be brought to 16 bits with a sign and a scale for each 256 elements of a row or a column,
+     * which is a fraction of their root mean square (docs/numerics.md). A backend without such kernels expands the weights
+     * exactly. All else is as in SOTTO_COMPUTE_BF16. */
+    SOTTO_COMPUTE_WORDS = 5
 } sotto_compute;
 
 SOTTO_API SOTTO_NODISCARD sotto_status sotto_graph_create(const char *name, sotto_graph **out, sotto_error *err);

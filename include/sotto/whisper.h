@@ -28,7 +28,8 @@ typedef struct sotto_whisper_model_options {
     sotto_backend_options backend;
     /* In which numbers weights are kept and multiplied, decided when loading:
      *   "f32"   every weight as the file holds it, expanded exactly; activations in f32
-     *   "bf16"  weights and the left side of products rounded to bf16
+     *   "bf16"  weights and the left side of products rounded to bf16, or in the encoder to words of 16 bits where these are
+     *           faster (SOTTO_COMPUTE_WORDS), which is closer
      *   "int8"  weights as 8-bit integers with a scale for each output, the left side brought to 8 bits row by row; what
      *           is no matrix product, and attention, as in bf16
      * Sums are wide in each. Block types (q5_0, ...) are brought to the type where many rows meet the weights, in the

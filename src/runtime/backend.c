@@ -279,3 +279,9 @@ sotto_dtype sotto_backend_preferred_caches(const sotto_backend *backend)
     const st_runner *r = backend ? &backend->device[backend->main] : NULL;
     return r && r->impl->preferred_caches ? r->impl->preferred_caches(r->state) : SOTTO_BF16;
 }
+
+bool sotto_backend_prefers_words(const sotto_backend *backend)
+{
+    const st_runner *r = backend ? &backend->device[backend->main] : NULL;
+    return r && r->impl->prefers_words && r->impl->prefers_words(r->state);
+}

@@ -63,6 +63,7 @@ typedef struct st_backend_impl {
     void (*describe)(void *state, char *out, size_t size);
     sotto_dtype (*preferred_weights)(void *state); /* ? = SOTTO_F32 */
     sotto_dtype (*preferred_caches)(void *state);  /* ? = SOTTO_BF16 */
+    bool (*prefers_words)(void *state);            /* ? = false */
     st_device_traits (*traits)(void *state);       /* ? = all zero */
     /* ? = the runtime's own. Every operation on a small case; the error names the first that is wrong. */
     sotto_status (*self_test)(void *state, sotto_error *err);

@@ -38,12 +38,17 @@ static double half(double x)
     return st_f16_to_f32(st_f32_to_f16((float)x));
 }
 
+static bool may_round_to_bf16(const sotto_tensor *node)
+{
+    return node->params.compute == SOTTO_COMPUTE_BF16 || node->params.compute == SOTTO_COMPUTE_WORDS;
+}
+
 /* What rounding the operands may change: weights of bf16 may meet numbers rounded to bf16; under f16 both sides may be. */
 static double rounding(const sotto_tensor *node, double left, double right)
 {
     if (node->params.compute == SOTTO_COMPUTE_F16)
         return fabs(left * right - half(left) * half(right));
-    const bool may = node->params.compute == SOTTO_COMPUTE_BF16 && node->src[1]->dtype == SOTTO_BF16;
+    const bool may = may_round_to_bf16(node) && node->src[1]->dtype == SOTTO_BF16;
     return may ? fabs((left - (double)st_bf16_to_f32(st_f32_to_bf16((float)left))) * right) : 0;
 }
 
@@ -84,11 +89,35 @@ static double bytes_bound(const float *left, const float *right, int64_t k, doub
     return ((double)k / 16 + 12) * U * magnitude + rest + 1e-35;
 }
 
+/* What words instead of the operands may change: in each 256 elements a word of either side stands for at most the larger of
+ * its 32767th part of the largest and the 65500th, or 2^-14th, of the root of the sum of squares; numbers below 1e-30 may count as 0. */
+static double words_bound(const double *left, const float *right, int64_t k)
+{
+    double bound = 0;
+    for (int64_t from = 0; from < k; from += 256) {
+        double l = 0, r = 0, l_squares = 0, r_squares = 0, most = 0;
+        const int64_t n = k - from < 256 ? k - from : 256;
+        for (int64_t i = from; i < from + n; i++) {
+            l += fabs(left[i]);
+            r += fabs(right[i]);
+            l_squares += left[i] * left[i];
+            r_squares += (double)right[i] * right[i];
+            most = fmax(most, fabs(left[i]));
+        }
+        const double l_half = 0.501 * fmax(most / 32767, sqrt(l_squares) / 65500) + 1e-30,
+                     r_half = 0.501 * sqrt(r_squares) / 16384;
+        bound += l * r_half + r * l_half + (double)n * l_half * r_half;
+    }
+    return bound;
+}
+
 static void bound_product(const sotto_tensor *node, float *const *src, const float *y, bool whole_left, double *bound)
 {
     const sotto_tensor *x = node->src[0], *w = node->src[1];
     const bool conv = node->op == ST_OP_CONV_1D, matmul = node->op == ST_OP_MATMUL;
     const int64_t stride = conv ? node->params.i[1] : 1, pad = conv ? node->params.i[2] : 0, k = w->dim[0];
+    const bool words = node->params.compute == SOTTO_COMPUTE_WORDS && w->dtype == SOTTO_F16;
+    double *seen = malloc(sizeof *seen * (size_t)k + 1);
     int64_t at = 0;
     for (int64_t i3 = 0; i3 < node->dim[3]; i3++)
         for (int64_t i2 = 0; i2 < node->dim[2]; i2++)
@@ -100,11 +129,13 @@ static void bound_product(const sotto_tensor *node, float *const *src, const flo
                     double sum = 0, magnitude = 0, rounded = 0;
                     for (int64_t i = 0; i < k; i++) {
                         const bool inside = !conv || (first + i >= 0 && first + i < x->dim[0] * x->dim[1]);
-                        const double p = inside ? (double)left[conv ? first + i : i] * right[i] : 0;
+                        seen[i] = inside ? left[conv ? first + i : i] : 0;
+                        const double p = seen[i] * right[i];
                         sum += p;
                         magnitude += fabs(p);
-                        rounded += inside ? rounding(node, left[conv ? first + i : i], right[i]) : 0;
+                        rounded += rounding(node, seen[i], right[i]);
                     }
+                    rounded += words ? words_bound(seen, right, k) : 0;
                     if (!matmul && src[2]) {
                         sum += src[2][o];
                         magnitude += fabs(src[2][o]);
@@ -119,6 +150,7 @@ static void bound_product(const sotto_tensor *node, float *const *src, const flo
                     if (!matmul && src[3])
                         bound[at] += U * (fabs(y[at]) + fabs(src[3][at]));
                 }
+    free(seen);
 }
 
 static void bound_norm(const sotto_tensor *node, float *const *src, const float *y, double *bound)
@@ -214,9 +246,7 @@ static void bound_attention(const sotto_tensor *node, float *const *src, const f
 {
     (void)y;
     const sotto_tensor *q = node->src[0], *k = node->src[1]; /* [b, n, h, d] */
-    const double unit = node->params.compute == SOTTO_COMPUTE_BF16  ? U_BF16
-                        : node->params.compute == SOTTO_COMPUTE_F16 ? U_F16
-                                                                    : 0;
+    const double unit = may_round_to_bf16(node) ? U_BF16 : node->params.compute == SOTTO_COMPUTE_F16 ? U_F16 : 0;
     const int64_t d = q->dim[0], h = q->dim[1], n_q = q->dim[2], h_kv = k->dim[1], n_k = k->dim[2];
     int32_t *keys = malloc((size_t)n_k * sizeof *keys + 1);
     for (int64_t j = 0; j < n_k; j++)
@@ -238,8 +268,7 @@ static void bound_cache_attention(const sotto_tensor *node, float *const *src, c
     const int64_t d = q->dim[0], h = q->dim[1], h_kv = k->dim[1], n_cell = k->dim[2];
     const int64_t most = index ? index->dim[0] : n_cell;
     /* prompts, and neighbouring cells of bf16, may be rounded to it */
-    const bool bf16 = node->params.compute == SOTTO_COMPUTE_BF16 &&
-                      ((k->dtype == SOTTO_BF16 && !index) || h != h_kv || q->dim[2] >= 32);
+    const bool bf16 = may_round_to_bf16(node) && ((k->dtype == SOTTO_BF16 && !index) || h != h_kv || q->dim[2] >= 32);
     const double unit = bf16 ? U_BF16 : node->params.compute == SOTTO_COMPUTE_F16 ? U_F16 : 0;
     int32_t *keys = malloc((size_t)most * sizeof *keys + 1);
     for (int64_t at = 0; at < q->dim[2] * h; at++) {

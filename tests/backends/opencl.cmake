@@ -1,7 +1,7 @@
 # The tests that run on OpenCL devices keep what drivers and the library build in the build folder, not in the user's.
 set(cache "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")
-foreach(test backends.opencl backends.opencl_small backends.conformance backends.k_types backends.int8_products backends.networks
-    backends.top_rope_window golden.opencl)
+foreach(test backends.opencl backends.opencl_small backends.conformance backends.k_types backends.int8_products
+    backends.word_products backends.networks backends.top_rope_window golden.opencl)
   if(TEST ${test})
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "${cache}")
   endif()

@@ -607,7 +607,7 @@ static void narrow_attention_on(sotto_backend *b, sotto_backend *ref)
     for (int i = 0; i < 24; i++) {
         const int64_t n_q = lengths[i / 3 % 8];
         variant v = {.how = (layout)(i % 3),
-                     .compute = SOTTO_COMPUTE_BF16,
+                     .compute = i % 4 == 3 ? SOTTO_COMPUTE_WORDS : SOTTO_COMPUTE_BF16,
                      .dim = {widths[i % 5], 4, n_q > 65 ? 35 : n_q, 1 + (i % 6 == 0)},
                      .n = lengths[i % 8],
                      .extra = (i % 2 ? 4 : 2) * (i % 7 == 0 ? -1 : 1)};

@@ -184,7 +184,7 @@ static void check_case(const st_cpu_kernels *k, const type_case *t, const produc
         fill_row(x + i * kk, kk, i + (c->m == 1 ? c->n : 0));
     const float *bias = guard_floats((size_t)c->n), *residual = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-    const st_cpu_right right = {t->type, c->n, kk, packed, true, two, side == BYTES};
+    const st_cpu_right right = {t->type, c->n, kk, packed, true, two, side == BYTES, false};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, residual, (ptrdiff_t)c->n, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     double *xs = malloc((size_t)(c->m * kk) * sizeof *xs);
@@ -260,7 +260,7 @@ static void check_integers(const st_cpu_kernels *k)
             for (int64_t i = 0; i < m * 32; i++)
                 x[i] = i % 32 == 0 || i / 32 % 4 == 1 ? 127 : i / 32 % 4 == 2 ? -127 : rintf(127 * test_random());
             const st_cpu_left left = {.x = x, .n1 = m, .n2 = 1, .stride1 = 32};
-            const st_cpu_right right = {t->type, N, 32, packed, false, false, true};
+            const st_cpu_right right = {t->type, N, 32, packed, false, false, true, false};
             const st_cpu_epilogue e = {.out = y, .out_stride = N};
             run_product(k, &left, &right, &e, m);
             for (int64_t j = 0; j < N; j++) {
@@ -298,7 +298,7 @@ static void check_special(const st_cpu_kernels *k)
             for (int i = 0; i < m; i += 2)
                 x[i * kk + test_random_bits() % (uint32_t)kk] = bad[test_random_bits() % 3];
             const st_cpu_left left = {.x = x, .n1 = m, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-            const st_cpu_right right = {t->type, n, kk, packed, false, false, true};
+            const st_cpu_right right = {t->type, n, kk, packed, false, false, true, false};
             const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n};
             run_product(k, &left, &right, &e, m);
             for (int64_t i = 0; i < m * n; i++)

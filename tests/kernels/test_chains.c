@@ -237,16 +237,17 @@ static void test_chains(void **state)
         sotto_dtype type;
         sotto_compute compute;
     } ways[] = {{SOTTO_F32, SOTTO_COMPUTE_F32},   {SOTTO_I8, SOTTO_COMPUTE_BF16}, {SOTTO_BF16, SOTTO_COMPUTE_BF16},
-                {SOTTO_Q4_1, SOTTO_COMPUTE_INT8}, {SOTTO_I8, SOTTO_COMPUTE_FINE}, {SOTTO_F16, SOTTO_COMPUTE_F16}};
+                {SOTTO_Q4_1, SOTTO_COMPUTE_INT8}, {SOTTO_I8, SOTTO_COMPUTE_FINE}, {SOTTO_F16, SOTTO_COMPUTE_F16},
+                {SOTTO_F16, SOTTO_COMPUTE_WORDS}};
     static const int64_t rows[] = {128, 129, 200, 333, 140, 512};
     test_seed();
     for (int level = 0; level < ST_CPU_LEVEL_COUNT; level++) {
         if (!level_tested((st_cpu_level)level))
             continue;
         for (int i = 0; i < 28; i++) {
-            const int way = i % 6;
+            const int way = i % 7;
             check(st_cpu_level_name((st_cpu_level)level), i < 24 ? 1 + i % 3 : 2 + i % 2, ways[way].type,
-                  ways[way].compute, i % 4 == 3 ? 160 : 64, rows[(i + i / 6) % 6], i / 4);
+                  ways[way].compute, i % 4 == 3 ? 160 : 64, rows[(i + i / 7) % 6], i / 4);
         }
         for (int i = 1; i < 6; i++)
             check(st_cpu_level_name((st_cpu_level)level), 1 + i % 3, i % 2 ? SOTTO_I8 : SOTTO_BF16,

@@ -123,7 +123,7 @@ static void check_i8_row(const st_cpu_kernels *k, const product_case *c, bool fi
         fill_row(x + i * c->k, c->k, i);
     const float *bias = guard_floats((size_t)c->n), *residual = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false, fine, false};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, packed, false, fine, false, false};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, residual, (ptrdiff_t)c->n, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     expect_i8(k, c, fine, x, rows, &e);
@@ -156,7 +156,7 @@ static void check_bf16(const st_cpu_kernels *k, const product_case *c)
     const float *x = guard_floats((size_t)(c->m * c->k)), *bias = guard_floats((size_t)c->n);
     float *y = guard_floats((size_t)(c->m * c->n));
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_BF16, c->n, c->k, packed, true, false, false};
+    const st_cpu_right right = {ST_CPU_W_BF16, c->n, c->k, packed, true, false, false, false};
     const st_cpu_epilogue e = {y, (ptrdiff_t)c->n, bias, NULL, 0, SOTTO_ACT_NONE};
     run_product(k, &left, &right, &e, c->m);
     for (int64_t i = 0; i < c->m; i++) {
@@ -202,7 +202,7 @@ static void check_activations(const st_cpu_kernels *k, const product_case *c)
         const float *x = guard_floats((size_t)(c->m * c->k)), *residual = guard_floats((size_t)(c->m * c->n));
         float *plain = guard_floats((size_t)(c->m * c->n)), *y = guard_floats((size_t)(c->m * c->n));
         const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-        const st_cpu_right right = {type, c->n, c->k, packed, bf16 != 0, false, false};
+        const st_cpu_right right = {type, c->n, c->k, packed, bf16 != 0, false, false, false};
         st_cpu_epilogue e = {.out = plain, .out_stride = (ptrdiff_t)c->n};
         run_product(k, &left, &right, &e, c->m);
         for (size_t a = 0; a < sizeof acts / sizeof acts[0]; a++) {
@@ -238,7 +238,7 @@ static void check_special(const st_cpu_kernels *k, const product_case *c)
     x[0] = NAN;
     x[c->m * c->k - 1] = INFINITY;
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = (ptrdiff_t)c->k};
-    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, i8, false, false, false};
+    const st_cpu_right right = {ST_CPU_W_I8, c->n, c->k, i8, false, false, false, false};
     const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)c->n};
     run_product(k, &left, &right, &e, c->m);
     for (int64_t i = 0; i < c->m * c->n; i++) {
@@ -322,7 +322,7 @@ static void check_extremes_of(const st_cpu_kernels *k, int64_t kk, int x_sign, i
     for (int i = 0; i < COLUMNS; i++)
         st_cpu_pack_rows(ST_CPU_W_I8, kk, row, i, 1, packed);
     const st_cpu_left left = {.x = x, .n1 = ROWS, .n2 = 1}; /* the same row again */
-    const st_cpu_right right = {ST_CPU_W_I8, COLUMNS, kk, packed, false, false, false};
+    const st_cpu_right right = {ST_CPU_W_I8, COLUMNS, kk, packed, false, false, false, false};
     const st_cpu_epilogue e = {.out = y, .out_stride = COLUMNS};
     run_product(k, &left, &right, &e, ROWS);
     for (int i = 0; i < ROWS * COLUMNS; i++)
@@ -392,7 +392,7 @@ static void check_saturation(const st_cpu_kernels *k)
         const st_cpu_left left = {.x = x, .n1 = c.m, .n2 = 1, .stride1 = (ptrdiff_t)c.k};
         const st_cpu_epilogue e = {y, (ptrdiff_t)c.n, bias, residual, (ptrdiff_t)c.n, SOTTO_ACT_NONE};
         for (int fine = 0; fine < 2; fine++) {
-            const st_cpu_right right = {ST_CPU_W_I8, c.n, c.k, packed, false, fine != 0, false};
+            const st_cpu_right right = {ST_CPU_W_I8, c.n, c.k, packed, false, fine != 0, false, false};
             run_product(k, &left, &right, &e, c.m);
             expect_i8(k, &c, fine != 0, x, rows, &e);
         }

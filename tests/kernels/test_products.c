@@ -169,7 +169,7 @@ static void check_product(const st_cpu_kernels *k, const type_case *t, const pro
     const float *residual = c->residual == 1 ? guard_floats(y_size) : c->residual == 2 ? y : NULL;
     const float *residual_before = c->residual == 2 ? before : residual;
     const st_cpu_left left = {.x = x, .n1 = c->m, .n2 = 1, .stride1 = c->x_stride};
-    const st_cpu_right right = {t->type, c->n, c->k, packed, false, false, false};
+    const st_cpu_right right = {t->type, c->n, c->k, packed, false, false, false, false};
     const st_cpu_epilogue e = {y, y_stride, bias, residual, y_stride, c->act};
     run_product(k, &left, &right, &e, c->m, c->m <= ST_CPU_FEW_ROWS ? c->m : ST_CPU_ROW_BLOCK, 2);
     for (int64_t j = 0; j < c->n; j++) {
@@ -256,7 +256,7 @@ static void check_convolution(const st_cpu_kernels *k)
                                       .stride2 = (ptrdiff_t)(time * c_in),
                                       .origin = -(ptrdiff_t)(pad * c_in),
                                       .clip = time * c_in};
-            const st_cpu_right right = {t->type, n, kk, packed, false, false, false};
+            const st_cpu_right right = {t->type, n, kk, packed, false, false, false, false};
             const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n};
             const int64_t m = batch * out;
             run_product(k, &left, &right, &e, m, m <= ST_CPU_FEW_ROWS ? m : ST_CPU_ROW_BLOCK, 1);
@@ -284,7 +284,7 @@ static void check_convolution(const st_cpu_kernels *k)
     const uint8_t *rows = random_rows(t, n, length), *packed = packed_rows(t, rows, n, length);
     float *y = guard_alloc((size_t)(m * n) * 4);
     const st_cpu_left left = {.x = x, .n1 = m, .n2 = 1, .stride1 = (ptrdiff_t)step};
-    const st_cpu_right right = {t->type, n, length, packed, false, false, false};
+    const st_cpu_right right = {t->type, n, length, packed, false, false, false, false};
     const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n};
     run_product(k, &left, &right, &e, m, ST_CPU_ROW_BLOCK, 1);
     for (int64_t i = 0; i < m * n; i++) {
@@ -338,7 +338,7 @@ static void check_special(const st_cpu_kernels *k)
         x[kk + 39] = NAN;
         const uint8_t *rows = random_rows(t, n, kk), *packed = packed_rows(t, rows, n, kk);
         const st_cpu_left left = {.x = x, .n1 = m, .n2 = 1, .stride1 = (ptrdiff_t)kk};
-        const st_cpu_right right = {t->type, n, kk, packed, false, false, false};
+        const st_cpu_right right = {t->type, n, kk, packed, false, false, false, false};
         const st_cpu_epilogue e = {.out = y, .out_stride = (ptrdiff_t)n, .act = SOTTO_ACT_GELU};
         run_product(k, &left, &right, &e, m, m <= ST_CPU_FEW_ROWS ? m : ST_CPU_ROW_BLOCK, 2);
         for (int64_t i = 0; i < m * n; i++)

@@ -116,6 +116,11 @@ static sotto_dtype preferred_caches(void *state)
     return st_cpu_level_caches(((const st_cpu *)state)->kernels.level);
 }
 
+static bool prefers_words(void *state)
+{
+    return ((const st_cpu *)state)->kernels.f16_words.mr > 0;
+}
+
 static st_device_traits traits(void *state)
 {
     (void)state;
@@ -429,6 +434,7 @@ const st_backend_impl st_backend_cpu = {
     .describe = describe,
     .preferred_weights = preferred_weights,
     .preferred_caches = preferred_caches,
+    .prefers_words = prefers_words,
     .traits = traits,
     .buffer_traits = buffer_traits,
     .stored_bytes = stored_bytes,

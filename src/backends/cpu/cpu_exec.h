@@ -80,7 +80,7 @@ void st_cpu_under_window(const sotto_tensor *node, int64_t r, float *out);
 static inline bool st_cpu_takes_bf16(const sotto_tensor *node)
 {
     return node->params.compute == SOTTO_COMPUTE_BF16 || node->params.compute == SOTTO_COMPUTE_FINE ||
-           node->params.compute == SOTTO_COMPUTE_INT8;
+           node->params.compute == SOTTO_COMPUTE_INT8 || node->params.compute == SOTTO_COMPUTE_WORDS;
 }
 
 /* f32 whose elements of a row lie side by side. */

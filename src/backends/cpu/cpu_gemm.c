@@ -34,11 +34,27 @@ static int rows_of(const st_cpu_dot *d, st_cpu_wtype t)
     return rows;
 }
 
+/* Words are for many rows, of one number at least. */
+static const st_cpu_narrow *narrow_of(const st_cpu_kernels *k, const st_cpu_right *right, bool few)
+{
+    if (right->type == ST_CPU_W_I8)
+        return &k->i8;
+    if (right->type == ST_CPU_W_BF16)
+        return right->bf16 && k->bf16.mr > 0 ? &k->bf16 : NULL;
+    return right->type == ST_CPU_W_F16 && right->words && k->f16_words.mr > 0 && !few && right->k > 0 ? &k->f16_words
+                                                                                                      : NULL;
+}
+
+static int64_t chunks_of_scales(const st_cpu_narrow *narrow, int64_t k)
+{
+    const int64_t parts = narrow->part > 0 ? (k + narrow->part - 1) / narrow->part : 0;
+    return (parts + 15) / 16;
+}
+
 static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_t n_total)
 {
-    const bool round = right->type == ST_CPU_W_BF16 && right->bf16;
-    const st_cpu_narrow *narrow = right->type == ST_CPU_W_I8 ? &k->i8 : round && k->bf16.mr > 0 ? &k->bf16 : NULL;
     const bool few = n_total <= ST_CPU_FEW_ROWS;
+    const st_cpu_narrow *narrow = narrow_of(k, right, few);
     const int64_t blocks = st_cpu_blocks(right->type, right->k); /* one chunk each */
     const bool fine = right->type == ST_CPU_W_I8 && right->fine;
     const st_cpu_fine_words *words = fine && narrow->fine.pack_row != NULL ? &narrow->fine : NULL;
@@ -47,7 +63,7 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
         return (route){.narrow = narrow,
                        .tile = narrow->mr / digits,
                        .unit = narrow->row_unit,
-                       .chunks = blocks,
+                       .chunks = blocks + chunks_of_scales(narrow, right->k),
                        .chunk = words != NULL ? 2 * CHUNK : CHUNK,
                        .digits = digits,
                        .fine = fine,
@@ -70,7 +86,7 @@ static route route_of(const st_cpu_kernels *k, const st_cpu_right *right, int64_
                    .chunks = 2 * ((right->k + ST_CPU_BLOCK - 1) / ST_CPU_BLOCK),
                    .chunk = CHUNK,
                    .few = skinny,
-                   .round = round,
+                   .round = right->type == ST_CPU_W_BF16 && right->bf16,
                    .digits = 1};
 }
 

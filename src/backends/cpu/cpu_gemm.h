@@ -24,7 +24,8 @@ typedef struct st_cpu_right {
     const uint8_t *packed;
     bool bf16; /* with bf16 weights: the left side is rounded to bf16, and bf16 instructions may be used */
     bool fine; /* with i8 weights: the left side has 16 bits, not 8; with few rows also that of block types, as two bytes */
-    bool int8; /* with weights of block types: products of integers */
+    bool int8;  /* with weights of block types: products of integers */
+    bool words; /* with f16 weights and many rows: products of words, where the level has them */
 } st_cpu_right;
 
 enum { ST_CPU_FEW_ROWS = ST_CPU_MAX_SKINNY }; /* up to here f32 products expand weights in registers */

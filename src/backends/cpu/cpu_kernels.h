@@ -130,7 +130,13 @@ typedef struct st_cpu_row_scale {
  *
  * bf16: operands are rounded to nearest, ties to even. Sums are rounded as the level's instruction does it, each with numbers
  * below 2^-126 as 0: to nearest on x86, on arm64 to odd, where what f32 cannot hold becomes the neighbour whose last bit is set:
- * off by less than a unit in the last place instead of half of one, to neither side more than to the other. */
+ * off by less than a unit in the last place instead of half of one, to neither side more than to the other.
+ *
+ * f16 in words: many rows and weights of f16 become words with a sign, whose products are summed exactly, 256 k at a time, and these
+ * sums in f32. In each such part a word of a row stands for the larger of max |x| / 32767 and |x| / 65500, |x| the root of the sum of
+ * squares (16 max |x| where that sum is below 1e-30, or too large for f32), one of a column for 2^-s with the largest s that leaves
+ * 4^s times its sum of squares below 2^30: so no sum exceeds 32 bits (Cauchy-Schwarz). Either number is rounded to the nearest word.
+ * A part of a row with max |x| < 1e-30 counts as 0, and one with a number that is not finite, or such a column, gives NaN. */
 typedef struct st_cpu_narrow_block {
     const struct st_cpu_kernels *k;
     const st_cpu_epilogue *e;
@@ -159,6 +165,7 @@ typedef struct st_cpu_fine_words {
 typedef struct st_cpu_narrow {
     int mr; /* 0: the level has none */
     int row_unit;
+    int part; /* k that have a scale of their own, f32, behind the chunks of a packed row, 16 to a chunk; 0: none have */
     /* One row of k floats into its place in a packed tile of `rows` tile rows; zeros to the end of the last chunk. 8-bit
      * only: fine is NULL or the place of the second bytes, NULL where there are fine words, and scale is set. */
     void (*pack_row)(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *scale);
@@ -316,7 +323,8 @@ typedef struct st_cpu_kernels {
     st_cpu_skinny skinny[ST_CPU_W_COUNT][ST_CPU_MAX_SKINNY + 1];
     /* The same, each number rounded to bf16. */
     void (*pack_row_bf16)(const float *x, int64_t k, float *dst, int rows);
-    st_cpu_narrow bf16, i8; /* every level has i8 */
+    st_cpu_narrow bf16, i8;  /* every level has i8 */
+    st_cpu_narrow f16_words; /* pack_row and block alone, for many rows; mr 0: the level has none, or has bf16 */
     st_cpu_dot dot;
     st_cpu_attend attend; /* NULLs: the level has none */
     st_cpu_words words;
@@ -428,6 +436,7 @@ void st_cpu_fill_dot_amx(st_cpu_kernels *k);
 void st_cpu_fill_dot_neon(st_cpu_kernels *k);
 void st_cpu_fill_dot_dotprod(st_cpu_kernels *k);
 void st_cpu_fill_narrow_v3(st_cpu_kernels *k);
+void st_cpu_fill_narrow_f16_v3(st_cpu_kernels *k);
 void st_cpu_fill_narrow_v4(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avxvnni(st_cpu_kernels *k);
 void st_cpu_fill_narrow_avx512vnni(st_cpu_kernels *k);

@@ -16,7 +16,7 @@ typedef struct product {
     const sotto_tensor *w; /* right side as a tensor: [.., n, k] */
     int64_t m, n, k;       /* of one product */
     int64_t n_batch;       /* products; for linear and conv_1d all rows are one product */
-    bool stored_packed, bf16, fine, int8;
+    bool stored_packed, bf16, fine, int8, words;
     st_cpu_wtype type;
 } product;
 
@@ -49,6 +49,7 @@ static void describe_linear(const sotto_tensor *node, product *p)
     p->bf16 = st_cpu_takes_bf16(node);
     p->fine = node->params.compute == SOTTO_COMPUTE_FINE;
     p->int8 = node->params.compute == SOTTO_COMPUTE_INT8;
+    p->words = node->params.compute == SOTTO_COMPUTE_WORDS;
     p->stored_packed = st_cpu_packed(p->w, &p->type);
     if (!p->stored_packed)
         p->type = ST_CPU_W_F32;
@@ -90,7 +91,7 @@ static bool by_panels(const product *p)
 
 static st_cpu_right right_of(const product *p, const void *packed)
 {
-    return (st_cpu_right){p->type, p->n, p->k, packed, p->bf16, p->fine, p->int8};
+    return (st_cpu_right){p->type, p->n, p->k, packed, p->bf16, p->fine, p->int8, p->words};
 }
 
 /* Rows of one unit when sharing out by rows: a tile, or for a batch a whole block, since a unit must not span products. */

@@ -82,7 +82,15 @@ static sotto_compute encoder_compute(const sotto_whisper_model *m)
 {
     return m->compute == SOTTO_F32   ? SOTTO_COMPUTE_F32
            : m->compute == SOTTO_F16 ? SOTTO_COMPUTE_F16
+           : m->words                ? SOTTO_COMPUTE_WORDS
                                      : SOTTO_COMPUTE_BF16;
+}
+
+/* And of few: 16 bits cost next to nothing there, and the logits of base come out within 0.5 of f32 with them; so they do with 8
+ * for each 32 numbers, where weights are blocks. */
+static sotto_compute decoder_compute(const sotto_whisper_model *m)
+{
+    return m->compute == SOTTO_BF16 || m->compute == SOTTO_I8 ? SOTTO_COMPUTE_FINE : encoder_compute(m);
 }
 
 static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, sotto_tensor *mel, int n_ctx)
@@ -91,8 +99,8 @@ static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, sotto_ten
     sotto_tensor *pos = sotto_view_slice(b->g, use(b, m->audio_pos), 1, 0, n_ctx);
     x = sotto_conv_1d(b->g, x, use(b, m->conv2_w), use(b, m->conv2_b), 3, 2, 1, SOTTO_ACT_GELU, pos); /* [n_ctx, D] */
     for (int i = 0; i < m->h.n_audio_layer; i++) {
-        /* in bf16 the first block, whose errors grow the most, is computed in f32 (docs/quality.md) */
-        const bool exact = m->compute == SOTTO_BF16 && i == 0;
+        /* where bf16 rounds numbers, the first block, whose errors grow the most, is computed in f32 (docs/quality.md) */
+        const bool exact = m->compute == SOTTO_BF16 && i == 0 && !m->words;
         b->compute = b->blocks = exact ? SOTTO_COMPUTE_F32 : encoder_compute(m);
         sotto_graph_set_compute(b->g, b->compute);
         x = encoder_layer(b, x, &m->encoder[i]);
@@ -162,9 +170,7 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
 {
     ST_TRY(sotto_graph_create("decode", &out->graph, err));
     sotto_graph *g = out->graph;
-    /* few rows: 16 bits cost next to nothing, and the logits of base come out within 0.5 of f32 with them; so they do with 8
-     * for each 32 numbers, where weights are blocks */
-    const sotto_compute fine = encoder_compute(m) == SOTTO_COMPUTE_BF16 ? SOTTO_COMPUTE_FINE : encoder_compute(m);
+    const sotto_compute fine = decoder_compute(m);
     const builder b = {g, m->h.n_text_state, m->h.n_text_head, fine, m->compute == SOTTO_I8 ? SOTTO_COMPUTE_INT8 : fine};
     sotto_graph_set_compute(g, fine);
     out->token = row_input(g, "token", n_rows);

@@ -160,21 +160,24 @@ static sotto_dtype resident_dtype(const void *user, const st_weight *w, sotto_dt
     const sotto_whisper_model *m = ((const loader *)user)->m;
     sotto_dtype compute = m->compute;
     if (is_delicate(w) && (compute == SOTTO_BF16 || (compute == SOTTO_I8 && file != SOTTO_I8)))
-        compute = compute == SOTTO_BF16 ? SOTTO_F32 : SOTTO_BF16;
+        compute = compute == SOTTO_I8 || m->words ? SOTTO_BF16 : SOTTO_F32;
+    const sotto_dtype half = m->words ? SOTTO_F16 : SOTTO_BF16;
     if (compute == SOTTO_F16) { /* as in f32, but nothing is wider */
         compute = SOTTO_F32;
         file = file == SOTTO_F32 ? SOTTO_F16 : file;
     }
     if (w->kind == ST_WEIGHT_CONV)
-        return compute != SOTTO_F32 ? SOTTO_BF16 : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
+        return compute != SOTTO_F32 ? half : file == SOTTO_F32 ? SOTTO_F32 : SOTTO_F16;
     if (file == SOTTO_IQ4_NL || sotto_dtype_block(file) > 32) { /* not every device computes with these blocks */
         if (compute != SOTTO_F32 && !meets_many_rows(w) && sotto_backend_multiplies(m->backend, w->device, file))
             return file;
         file = SOTTO_F16;
     }
     const bool small_blocks = sotto_dtype_block(file) == 32 && file != SOTTO_Q8_0;
-    if (compute != SOTTO_F32 && (meets_many_rows(w) || !small_blocks))
-        return compute == SOTTO_BF16 && file == SOTTO_Q8_0 && !meets_many_rows(w) ? file : compute;
+    if (compute != SOTTO_F32 && meets_many_rows(w))
+        return compute == SOTTO_BF16 ? half : compute;
+    if (compute != SOTTO_F32 && !small_blocks)
+        return compute == SOTTO_BF16 && file == SOTTO_Q8_0 ? file : compute;
     if (file == SOTTO_I8)
         return w->width[0] % 32 == 0 ? SOTTO_Q8_0 : SOTTO_F16;
     return sotto_backend_multiplies(m->backend, w->device, file) ? file : SOTTO_F16;
@@ -285,6 +288,7 @@ static sotto_status choose_compute(sotto_whisper_model *m, const char *name, sot
         sotto_dtype dtype;
     } types[] = {{"f32", SOTTO_F32}, {"f16", SOTTO_F16}, {"bf16", SOTTO_BF16}, {"int8", SOTTO_I8}};
     m->compute = sotto_backend_preferred_weights(m->backend);
+    m->words = sotto_backend_prefers_words(m->backend);
     if (!name || strcmp(name, "auto") == 0)
         return SOTTO_OK;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

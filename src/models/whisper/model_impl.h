@@ -41,7 +41,8 @@ struct sotto_whisper_model {
     char format[16];
     sotto_logger logger;
     bool measure_only;
-    sotto_dtype compute; /* of large products: SOTTO_F32, SOTTO_BF16 or SOTTO_I8 */
+    sotto_dtype compute; /* of large products: SOTTO_F32, SOTTO_F16, SOTTO_BF16 or SOTTO_I8 */
+    bool words;          /* under the last two, products of many rows and 16 bits are of f16 in words */
     sotto_store *store;
     sotto_model_file *file; /* NULL, or where weights are read at their place */
     double load_seconds;

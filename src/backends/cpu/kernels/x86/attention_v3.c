@@ -5,10 +5,10 @@
 #include "backends/cpu/cpu_kernels.h"
 #include "../math_body.h"
 
-#include "narrow_pass.h"
+#include "word_products.h"
 
 enum {
-    ROWS = 3,                     /* of a product tile, with 32 columns */
+    ROWS = WORD_ROWS,             /* of a product tile, with 32 columns */
     STEP = 128,                   /* bytes of such columns, two numbers of each */
     ROW = 2 * ST_CPU_WORDS_MAX_D, /* bytes from row to row of queries, and of probabilities */
     TOGETHER = 2,                 /* vectors of probabilities that are made at once */
@@ -134,33 +134,13 @@ static void pack_values(const float *x, ptrdiff_t stride, const st_cpu_word_grou
 
 /* ---- products ---- */
 
-/* c += eight pairs of three rows at a times those of 32 columns. */
-INL void add_products(vi c[ROWS][4], const uint8_t *a, const uint8_t *b)
-{
-    UNROLL for (int k = 0; k < 8; k++, b += STEP)
-    {
-        const vi held = vi_load(b); /* of the others, each row reads its own */
-        UNROLL for (int r = 0; r < ROWS; r++)
-        {
-            int32_t two;
-            memcpy(&two, a + r * ROW + 4 * k, sizeof two);
-            const vi x = vi_set1(two);
-            UNROLL for (int v = 0; v < 4; v++)
-            {
-                const vi products = v == 0 ? _mm256_madd_epi16(x, held) : words_from(x, b + v * 32);
-                c[r][v] = add_to(c[r][v], products);
-            }
-        }
-    }
-}
-
 static __attribute__((noinline)) void score(const uint8_t *q, const uint8_t *keys, int d, const float *scale,
                                             float *scores)
 {
     vi c[ROWS][4];
     UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < 4; v++) c[r][v] = vi_set1(0);
     for (int i = 0; i < d; i += 16, q += 32, keys += 8 * STEP)
-        add_products(c, q, keys);
+        word_products(ROWS, c, q, ROW, keys);
     UNROLL for (int v = 0; v < 4; v++)
     {
         const vf by = v_load(scale + v * VL);
@@ -191,7 +171,7 @@ static __attribute__((noinline)) void weigh(const uint8_t *p, const uint8_t *val
     UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < 4; v++) c[r][v] = vi_set1(0);
     for (; some != 0; some &= some - 1) {
         const int i = __builtin_ctz(some);
-        add_products(c, p + i * 32, values + i * 8 * STEP);
+        word_products(ROWS, c, p + i * 32, ROW, values + i * 8 * STEP);
     }
     UNROLL for (int v = 0; v < 4; v++)
     {

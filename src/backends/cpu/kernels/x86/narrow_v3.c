@@ -29,5 +29,6 @@ INL bool any_below_zero(vi words)
 void st_cpu_fill_narrow_v3(st_cpu_kernels *k)
 {
     set_words(&k->i8);
+    st_cpu_fill_narrow_f16_v3(k);
     st_cpu_fill_attention_v3(k);
 }

@@ -29,4 +29,5 @@ void st_cpu_fill_narrow_v4(st_cpu_kernels *k)
 {
     set_words(&k->i8);
     k->words = (st_cpu_words){0}; /* with AVX-512, f32 multiplies as fast */
+    k->f16_words = (st_cpu_narrow){0};
 }

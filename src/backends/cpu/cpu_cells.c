@@ -94,8 +94,7 @@ static void expand(const st_cpu_kernels *k, sotto_dtype type, const char *from, 
         memcpy(to, from, sizeof *to * (size_t)n);
 }
 
-/* Keys or values of up to 32 places of the list, one behind the other. */
-static void expand_cells(const st_cpu_kernels *k, const st_cpu_prompt *p, sotto_dtype type, const char *data,
+void st_cpu_expand_cells(const st_cpu_kernels *k, const st_cpu_prompt *p, sotto_dtype type, const char *data,
                          size_t stride, int64_t place, int n, float *to)
 {
     for (int i = 0; i < n; i++, to += p->d) {
@@ -126,12 +125,12 @@ static void pack_group(const st_cpu_kernels *k, const st_cpu_prompt *p, const ar
     for (int panel = 0; panel * ST_CPU_PANEL < n; panel++) {
         const int first = panel * ST_CPU_PANEL, here = n - first < ST_CPU_PANEL ? n - first : ST_CPU_PANEL;
         const int chunks = a->wide / ST_CPU_PANEL;
-        expand_cells(k, p, p->k_type, p->k, p->k_stride, from + first, here, a->cells);
+        st_cpu_expand_cells(k, p, p->k_type, p->k, p->k_stride, from + first, here, a->cells);
         if (a->bf16)
             k->attend.pack_keys(a->cells, p->d, here, p->d, (uint8_t *)a->keys + panel * chunks * NARROW_CHUNK);
         else
             k->pack_panel(a->cells, p->d, here, p->d, a->steps, a->keys + first * a->steps);
-        expand_cells(k, p, p->v_type, p->v, p->v_stride, from + first, here, a->cells);
+        st_cpu_expand_cells(k, p, p->v_type, p->v, p->v_stride, from + first, here, a->cells);
         for (int c = 0; a->bf16 && c < chunks; c++)
             k->attend.pack_values(a->cells + c * ST_CPU_PANEL, p->d, here,
                                   (uint8_t *)a->values + (c * (a->group / ST_CPU_PANEL) + panel) * NARROW_CHUNK);

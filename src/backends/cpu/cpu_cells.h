@@ -31,6 +31,9 @@ typedef struct st_cpu_prompt {
 
 /* Floats of scratch for up to n_row rows. */
 size_t st_cpu_prompt_scratch(const st_cpu_kernels *k, int d, int share, int n_row, bool bf16);
+/* Keys or values of n places of the list from `place` on, p->d floats each, one behind the other. */
+void st_cpu_expand_cells(const st_cpu_kernels *k, const st_cpu_prompt *p, sotto_dtype type, const char *data,
+                         size_t stride, int64_t place, int n, float *to);
 void st_cpu_prompt_rows(const st_cpu_kernels *k, const st_cpu_prompt *p, float *scratch);
 
 #endif

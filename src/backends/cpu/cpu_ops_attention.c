@@ -6,6 +6,7 @@
 #include "backends/cpu/cpu_attention_bf16.h"
 #include "backends/cpu/cpu_attention_words.h"
 #include "backends/cpu/cpu_cells.h"
+#include "backends/cpu/cpu_cells_words.h"
 #include "backends/cpu/cpu_chain.h"
 #include "backends/cpu/cpu_exec.h"
 
@@ -176,9 +177,11 @@ void st_cpu_attention_pack_block(const st_cpu_run *r, const sotto_tensor *node, 
  * as much as those of eight, all cells that some beam sees are met by all of them, and what a beam does not see is masked. */
 
 enum {
-    CACHE_ROWS = 64,   /* of a unit at most: eight windows of five beams are one, so that none meets its cells twice */
-    PROMPT_ROWS = 16,  /* from so many rows on there may be a prompt among them */
-    PROMPT_ALONE = 32, /* rows of a prompt that are worth a tile where no heads share */
+    CACHE_ROWS = 128,    /* of a unit at most */
+    BEAM_ROWS = 64,      /* eight windows of five beams are one unit, so that none meets its cells twice */
+    PROMPT_UNITS = 16,   /* wanted there of a node of many rows */
+    PROMPT_ROWS = 16,    /* from so many rows on there may be a prompt among them */
+    PROMPT_ALONE = 32,   /* rows of a prompt that are worth a tile where no heads share */
     PROMPT_QUERIES = 12, /* the same where they do, in pairs of a row and a head */
     CACHE_UNITS = 32,    /* wanted of a node of many rows */
     CACHE_PARTS = 16,    /* units wanted of a node of few rows */
@@ -216,10 +219,11 @@ static cache_cut cut_of(const sotto_tensor *node)
     const sotto_tensor *q = node->src[0], *k = node->src[1], *index = node->src[3];
     cache_cut c = {.heads = q->dim[1], .heads_kv = k->dim[1], .n_row = q->dim[2], .d = q->dim[0], .parts = 1};
     c.share = c.heads_kv > 0 ? c.heads / c.heads_kv : 1;
-    c.rows = CACHE_ROWS;
+    const int64_t rows = (c.n_row * c.heads_kv / PROMPT_UNITS + 3) / 4 * 4;
+    c.rows = rows < BEAM_ROWS ? BEAM_ROWS : rows > CACHE_ROWS ? CACHE_ROWS : rows;
     if (c.share > 1 && c.n_row >= PROMPT_ROWS) {
-        const int64_t rows = (c.n_row * c.heads_kv / CACHE_UNITS + 3) / 4 * 4;
-        c.rows = rows < 4 ? 4 : rows > CACHE_ROWS ? CACHE_ROWS : rows;
+        const int64_t fewer = (c.n_row * c.heads_kv / CACHE_UNITS + 3) / 4 * 4;
+        c.rows = fewer < 4 ? 4 : fewer > BEAM_ROWS ? BEAM_ROWS : fewer;
     } else if (c.share > 1) {
         const int64_t cells = index != NULL ? index->dim[0] : k->dim[2], most = cells / PART_CELLS;
         const int64_t parts = (CACHE_PARTS + c.heads_kv - 1) / c.heads_kv;
@@ -264,6 +268,10 @@ static void need_cache_attention(const st_cpu_kernels *k, const sotto_tensor *no
     if (c.n_row >= PROMPT_ROWS) {
         const size_t prompt = st_cpu_prompt_scratch(k, (int)c.d, (int)c.share, (int)c.rows, prompt_bf16(node));
         need->thread_floats = prompt > need->thread_floats ? prompt : need->thread_floats;
+        const size_t words = st_cpu_prompt_words_may(k, (int)c.d, (int)c.share, prompt_bf16(node))
+                                 ? st_cpu_prompt_words_scratch((int)c.d, (int)c.rows)
+                                 : 0;
+        need->thread_floats = words > need->thread_floats ? words : need->thread_floats;
     }
     if (c.parts > 1)
         need->shared_floats = (size_t)(c.n_row * c.heads * c.parts) * (size_t)(c.d + 2);
@@ -429,7 +437,10 @@ static void walk_prompt(const cache_unit *u, int64_t row, int64_t n, const st_cp
                              .base = l.base,
                              .n_cell = k->dim[2],
                              .seen = seen};
-    st_cpu_prompt_rows(u->run->k, &p, u->run->scratch);
+    if (st_cpu_prompt_words_fits(u->run->k, &p))
+        st_cpu_prompt_words_rows(u->run->k, &p, u->run->scratch);
+    else
+        st_cpu_prompt_rows(u->run->k, &p, u->run->scratch);
 }
 
 /* The two parts of a row one behind the other in the thread's scratch; each is d values, its largest score and its sum. */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu_attention_words.h"
+#include "backends/cpu/cpu_cells_words.h"
 #include "kernels/guard_support.h"
 #include "kernels/level_support.h"
 
@@ -24,6 +25,40 @@ static void compute(const st_cpu_kernels *k, const st_cpu_attention *a, int tile
         st_cpu_attention_words_pack(k, a, u, packed);
     for (int64_t q = 0; q < a->n_q; q += tile)
         st_cpu_attention_words_rows(k, a, q, (int)(a->n_q - q < tile ? a->n_q - q : tile), packed, scratch);
+}
+
+/* The same over cells of a cache, which lie row by row: the same bits, as groups come in the same order for rows before the 120th. */
+static void compare_with_prompt(const st_cpu_kernels *k, const st_cpu_attention *a)
+{
+    if (a->n_q > 120)
+        return;
+    st_cpu_range seen[120];
+    for (int64_t r = 0; r < a->n_q; r++)
+        seen[r] = (st_cpu_range){0, a->n_k};
+    float *out = guard_alloc(4 * (size_t)(a->n_q * a->d));
+    const st_cpu_prompt p = {.d = a->d,
+                             .share = 1,
+                             .n_row = (int)a->n_q,
+                             .scale = a->scale,
+                             .bf16 = true,
+                             .q = a->q,
+                             .out = out,
+                             .q_row = a->q_stride,
+                             .out_row = a->d,
+                             .k_type = SOTTO_F32,
+                             .v_type = SOTTO_F32,
+                             .k = (const char *)a->k,
+                             .v = (const char *)a->v,
+                             .k_stride = 4 * (size_t)a->k_stride,
+                             .v_stride = 4 * (size_t)a->v_stride,
+                             .n_cell = a->n_k,
+                             .seen = seen};
+    assert_true(st_cpu_prompt_words_fits(k, &p));
+    st_cpu_prompt_words_rows(k, &p, guard_alloc(4 * st_cpu_prompt_words_scratch(a->d, (int)a->n_q)));
+    for (int64_t r = 0; r < a->n_q; r++)
+        assert_memory_equal(out + r * a->d, a->out + r * a->out_stride, 4 * (size_t)a->d);
+    seen[a->n_q - 1].end = a->n_k + (a->n_q > 1 ? 1 : -a->n_k); /* other cells than the rest, or none */
+    assert_false(st_cpu_prompt_words_fits(k, &p));
 }
 
 static double largest(const float *x, int n)
@@ -90,6 +125,7 @@ static double check(const st_cpu_kernels *k, const st_cpu_attention *a, const ch
     for (int i = 0; i < a->d; i++)
         step[i] = value_step(a, i);
     compute(k, a, ST_CPU_WORDS_ROWS);
+    compare_with_prompt(k, a);
     for (int64_t q = 0; q < a->n_q; q++) {
         const double off = weigh(a, q, p), whole = rounded(a, p);
         for (int i = 0; i < a->d; i++) {

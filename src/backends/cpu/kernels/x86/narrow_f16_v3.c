@@ -1,4 +1,4 @@
-/* narrow_bf16_v3.c: products of many rows with bf16 weights in words (contract of f16_words in cpu_kernels.h) for x86-64-v3. 256 k
+/* narrow_f16_v3.c: products of many rows with f16 weights in words (contract of f16_words in cpu_kernels.h) for x86-64-v3. 256 k
  * of a panel are made words once for all rows of a block, and the sums of these parts are added up in f32. A tile is 3 rows of 32
  * columns. Rows are packed as words, 64 bytes a chunk, and behind all of their chunks the scales of their parts, 16 to a chunk. */
 #include "../vec_v3.h"

@@ -17,27 +17,29 @@ int64_t st_cpu_attention_words_units(const st_cpu_attention *a)
 }
 
 /* [keys: 128 * d words] [values: as many] [scales of keys: 128] [scales of values: d] */
-static size_t group_floats(const st_cpu_attention *a)
+size_t st_cpu_word_group_floats(int d)
 {
-    return (size_t)(GROUP * a->d + GROUP + a->d);
+    return (size_t)(GROUP * d + GROUP + d);
+}
+
+st_cpu_word_group st_cpu_word_group_in(float *floats, int d, int n)
+{
+    int16_t *const words = (int16_t *)(void *)floats;
+    float *const scales = floats + GROUP * d;
+    return (st_cpu_word_group){
+        .n = n, .d = d, .keys = words, .key_scale = scales, .values = words + GROUP * d, .value_scale = scales + GROUP};
 }
 
 size_t st_cpu_attention_words_packed(const st_cpu_attention *a)
 {
-    return (size_t)st_cpu_attention_words_units(a) * group_floats(a);
+    return (size_t)st_cpu_attention_words_units(a) * st_cpu_word_group_floats(a->d);
 }
 
 static st_cpu_word_group group_of(const st_cpu_attention *a, int64_t unit, float *packed)
 {
     const int64_t left = a->n_k - unit * GROUP;
-    int16_t *const words = (int16_t *)(void *)(packed + (size_t)unit * group_floats(a));
-    float *const scales = (float *)(void *)(words + 2 * GROUP * a->d);
-    return (st_cpu_word_group){.n = (int)(left < GROUP ? left : GROUP),
-                               .d = a->d,
-                               .keys = words,
-                               .key_scale = scales,
-                               .values = words + GROUP * a->d,
-                               .value_scale = scales + GROUP};
+    return st_cpu_word_group_in(packed + (size_t)unit * st_cpu_word_group_floats(a->d), a->d,
+                                (int)(left < GROUP ? left : GROUP));
 }
 
 void st_cpu_attention_words_pack(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t unit, float *packed)
@@ -47,23 +49,62 @@ void st_cpu_attention_words_pack(const st_cpu_kernels *k, const st_cpu_attention
     k->words.pack_values(a->v + unit * GROUP * a->v_stride, a->v_stride, &g);
 }
 
-/* [sums of values: rows * d] [scores: rows * 128] [queries: rows * 128 words] [probabilities: as many] [sums: rows * 8]
- * [scales of queries, maxima: rows each] */
-size_t st_cpu_attention_words_scratch(const st_cpu_attention *a)
+/* [sums of values: rows * d] [queries: rows * 128 words] [sums: rows * 8] [scales of queries, maxima: rows each] */
+size_t st_cpu_word_tile_floats(int d)
 {
-    return (size_t)(ROWS * (a->d + 2 * GROUP + PARTS + 2));
+    return (size_t)(ROWS * (d + GROUP / 2 + PARTS + 2));
 }
 
-static st_cpu_word_tile tile_in(float *scratch, int d)
+/* [scores: rows * 128] [probabilities: rows * 128 words] */
+size_t st_cpu_word_scratch_floats(void)
 {
-    st_cpu_word_tile t = {.d = d, .out = scratch};
-    t.scores = t.out + ROWS * d;
-    t.q = (int16_t *)(void *)(t.scores + ROWS * GROUP);
-    t.p = t.q + ROWS * GROUP;
-    t.sum = (float *)(void *)(t.p + ROWS * GROUP);
+    return (size_t)(ROWS * GROUP / 2 * 3);
+}
+
+st_cpu_word_tile st_cpu_word_tile_in(const st_cpu_kernels *k, int n, int d, float *floats, float *scratch)
+{
+    const int unit = k->words.rows;
+    st_cpu_word_tile t = {.rows = (n + unit - 1) / unit * unit, .d = d, .out = floats, .scores = scratch};
+    t.p = (int16_t *)(void *)(scratch + ROWS * GROUP);
+    t.q = (int16_t *)(void *)(floats + ROWS * d);
+    t.sum = floats + ROWS * d + ROWS * GROUP / 2;
     t.q_scale = t.sum + ROWS * PARTS;
     t.max = t.q_scale + ROWS;
     return t;
+}
+
+void st_cpu_word_tile_begin(const st_cpu_kernels *k, const st_cpu_word_tile *t, const float *q, ptrdiff_t stride,
+                            float scale, int n)
+{
+    memset(t->out, 0, sizeof(float) * (size_t)(t->rows * t->d));
+    memset(t->sum, 0, sizeof(float) * (size_t)(t->rows * PARTS));
+    for (int r = 0; r < ROWS; r++) {
+        t->max[r] = -FLT_MAX;
+        t->q_scale[r] = 0;
+    }
+    /* what fills the tile up is computed and thrown away */
+    k->words.pack_queries(q, stride, scale * 1.44269504f, n, t);
+}
+
+void st_cpu_word_tile_finish(const st_cpu_kernels *k, const st_cpu_word_tile *t, const st_cpu_epilogue *e, int64_t row,
+                             int n)
+{
+    float factor[ROWS];
+    for (int r = 0; r < t->rows; r++) {
+        float sum = 0;
+        for (int i = 0; i < PARTS; i++)
+            sum += t->sum[r * PARTS + i];
+        factor[r] = 1.0f / sum;
+    }
+    for (int c = 0; c < t->d; c += ST_CPU_PANEL) {
+        k->scale_tile(t->out + c * t->rows, t->rows, factor);
+        k->finish(e, t->out + c * t->rows, t->rows, n, row, c, ST_CPU_PANEL);
+    }
+}
+
+size_t st_cpu_attention_words_scratch(const st_cpu_attention *a)
+{
+    return st_cpu_word_scratch_floats() + st_cpu_word_tile_floats(a->d);
 }
 
 /* Rows lie far apart: nothing else fetches them. */
@@ -76,16 +117,8 @@ static void fetch(const float *row, int d)
 void st_cpu_attention_words_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows,
                                  const float *packed, float *scratch)
 {
-    st_cpu_word_tile t = tile_in(scratch, a->d);
-    t.rows = (n_rows + k->words.rows - 1) / k->words.rows * k->words.rows;
-    memset(t.out, 0, sizeof(float) * (size_t)(t.rows * a->d));
-    memset(t.sum, 0, sizeof(float) * (size_t)(t.rows * PARTS));
-    for (int r = 0; r < ROWS; r++) {
-        t.max[r] = -FLT_MAX;
-        t.q_scale[r] = 0;
-    }
-    /* what fills the tile up is computed and thrown away */
-    k->words.pack_queries(a->q + row * a->q_stride, a->q_stride, a->scale * 1.44269504f, n_rows, &t);
+    const st_cpu_word_tile t = st_cpu_word_tile_in(k, n_rows, a->d, scratch + st_cpu_word_scratch_floats(), scratch);
+    st_cpu_word_tile_begin(k, &t, a->q + row * a->q_stride, a->q_stride, a->scale, n_rows);
     /* From the keys beside the queries on, where the largest scores often are: what is far below the largest so far costs less. */
     const int64_t units = st_cpu_attention_words_units(a), own = row / ROWS * ROWS / GROUP;
     for (int64_t i = 0; i < units; i++) {
@@ -98,16 +131,6 @@ void st_cpu_attention_words_rows(const st_cpu_kernels *k, const st_cpu_attention
         const st_cpu_word_group g = group_of(a, unit, (float *)(uintptr_t)packed);
         k->words.add_group(&t, &g);
     }
-    float sum[ROWS];
-    for (int r = 0; r < t.rows; r++) {
-        sum[r] = 0;
-        for (int i = 0; i < PARTS; i++)
-            sum[r] += t.sum[r * PARTS + i];
-        sum[r] = 1.0f / sum[r];
-    }
     const st_cpu_epilogue e = {.out = a->out, .out_stride = a->out_stride};
-    for (int c = 0; c < a->d; c += ST_CPU_PANEL) {
-        k->scale_tile(t.out + c * t.rows, t.rows, sum);
-        k->finish(&e, t.out + c * t.rows, t.rows, n_rows, row, c, ST_CPU_PANEL);
-    }
+    st_cpu_word_tile_finish(k, &t, &e, row, n_rows);
 }

@@ -16,4 +16,20 @@ void st_cpu_attention_words_pack(const st_cpu_kernels *k, const st_cpu_attention
 void st_cpu_attention_words_rows(const st_cpu_kernels *k, const st_cpu_attention *a, int64_t row, int n_rows,
                                  const float *packed, float *scratch);
 
+/* The parts of it, which prompts (cpu_cells_words.h) put together in their own way. */
+
+/* Floats of a packed group, and the group in them, of n keys. */
+size_t st_cpu_word_group_floats(int d);
+st_cpu_word_group st_cpu_word_group_in(float *floats, int d, int n);
+/* Floats of a tile of queries, and of what tiles use one after another. */
+size_t st_cpu_word_tile_floats(int d);
+size_t st_cpu_word_scratch_floats(void);
+/* A tile of n <= ST_CPU_WORDS_ROWS queries in them. */
+st_cpu_word_tile st_cpu_word_tile_in(const st_cpu_kernels *k, int n, int d, float *floats, float *scratch);
+/* The tile of n queries before its first group, and its results, rows [row, row + n), after the last. */
+void st_cpu_word_tile_begin(const st_cpu_kernels *k, const st_cpu_word_tile *t, const float *q, ptrdiff_t stride,
+                            float scale, int n);
+void st_cpu_word_tile_finish(const st_cpu_kernels *k, const st_cpu_word_tile *t, const st_cpu_epilogue *e, int64_t row,
+                             int n);
+
 #endif

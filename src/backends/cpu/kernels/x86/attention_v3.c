@@ -58,12 +58,10 @@ INL float row_factor(const float *x, int d, int limit, float *scale)
     return word_factor(lane_max(most), limit, scale);
 }
 
-/* 16 numbers as words in their order; what times 0 is no number becomes one. */
+/* 16 numbers times a factor */
 INL vi words_of(const float *x, vf factor)
 {
-    const vi words = _mm256_packs_epi32(_mm256_cvtps_epi32(v_mul(v_load(x), factor)),
-                                        _mm256_cvtps_epi32(v_mul(v_load(x + VL), factor)));
-    return _mm256_permute4x64_epi64(words, 0xd8);
+    return in_words(v_mul(v_load(x), factor), v_mul(v_load(x + VL), factor));
 }
 
 static void pack_queries(const float *x, ptrdiff_t stride, float scale, int n, const st_cpu_word_tile *t)

@@ -205,12 +205,6 @@ INL float row_factor(const float *x, int64_t n, float *scale)
     return factor;
 }
 
-/* 16 numbers as words in their order; what times 0 is no number becomes one. */
-INL vi in_words(vf low, vf high)
-{
-    return _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high)), 0xd8);
-}
-
 static void pack_row(const float *x, int64_t k, void *dst, void *fine, int rows, st_cpu_row_scale *unused)
 {
     (void)fine;

@@ -1,4 +1,4 @@
-/* word_products.h: rows of words times 32 columns of words with AVX2, all sums in registers: of three rows 12, a vector of weights, a
+/* word_products.h: words of numbers, and rows of words times 32 columns of words with AVX2, all sums in registers: of three rows 12, a vector of weights, a
  * row's two words and their products. Included after ../vec_v3.h. */
 #ifndef SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_WORD_PRODUCTS_H
 #define SOTTO_SRC_BACKENDS_CPU_KERNELS_X86_WORD_PRODUCTS_H
@@ -6,6 +6,12 @@
 #include "narrow_pass.h"
 
 enum { WORD_ROWS = 3, WORD_VECTORS = ST_CPU_PANEL / VL, WORD_PAIRS = 8 };
+
+/* 16 numbers as words in their order; what is no number becomes one. */
+INL vi in_words(vf low, vf high)
+{
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high)), 0xd8);
+}
 
 /* c += WORD_PAIRS pairs of the rows at a, row_bytes apart, times those of [pairs][32 columns][2] at w */
 INL void word_products(int rows, vi c[][WORD_VECTORS], const uint8_t *a, int row_bytes, const uint8_t *w)

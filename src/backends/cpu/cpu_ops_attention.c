@@ -179,11 +179,11 @@ void st_cpu_attention_pack_block(const st_cpu_run *r, const sotto_tensor *node, 
 enum {
     CACHE_ROWS = 128,    /* of a unit at most */
     BEAM_ROWS = 64,      /* eight windows of five beams are one unit, so that none meets its cells twice */
-    PROMPT_UNITS = 16,   /* wanted there of a node of many rows */
+    PROMPT_UNITS = 16,   /* wanted of a node of many rows where no heads share, */
+    CACHE_UNITS = 32,    /* and where they do */
     PROMPT_ROWS = 16,    /* from so many rows on there may be a prompt among them */
     PROMPT_ALONE = 32,   /* rows of a prompt that are worth a tile where no heads share */
     PROMPT_QUERIES = 12, /* the same where they do, in pairs of a row and a head */
-    CACHE_UNITS = 32,    /* wanted of a node of many rows */
     CACHE_PARTS = 16,    /* units wanted of a node of few rows */
     JOIN_ALONE = 16384,  /* numbers of all parts: so many are joined by one thread */
     PART_CELLS = 64,     /* of a part at least */
@@ -214,17 +214,21 @@ typedef struct cache_cut {
     int64_t parts;        /* that the cells of a row are cut into at most */
 } cache_cut;
 
+static int64_t unit_rows(const cache_cut *c)
+{
+    const bool alone = c->share <= 1, spread = !alone && c->n_row >= PROMPT_ROWS;
+    const int64_t least = spread ? 4 : BEAM_ROWS, most = alone ? CACHE_ROWS : BEAM_ROWS;
+    const int64_t rows = (c->n_row * c->heads_kv / (alone ? PROMPT_UNITS : CACHE_UNITS) + 3) / 4 * 4;
+    return rows < least ? least : rows > most ? most : rows;
+}
+
 static cache_cut cut_of(const sotto_tensor *node)
 {
     const sotto_tensor *q = node->src[0], *k = node->src[1], *index = node->src[3];
     cache_cut c = {.heads = q->dim[1], .heads_kv = k->dim[1], .n_row = q->dim[2], .d = q->dim[0], .parts = 1};
     c.share = c.heads_kv > 0 ? c.heads / c.heads_kv : 1;
-    const int64_t rows = (c.n_row * c.heads_kv / PROMPT_UNITS + 3) / 4 * 4;
-    c.rows = rows < BEAM_ROWS ? BEAM_ROWS : rows > CACHE_ROWS ? CACHE_ROWS : rows;
-    if (c.share > 1 && c.n_row >= PROMPT_ROWS) {
-        const int64_t fewer = (c.n_row * c.heads_kv / CACHE_UNITS + 3) / 4 * 4;
-        c.rows = fewer < 4 ? 4 : fewer > BEAM_ROWS ? BEAM_ROWS : fewer;
-    } else if (c.share > 1) {
+    c.rows = unit_rows(&c);
+    if (c.share > 1 && c.n_row < PROMPT_ROWS) {
         const int64_t cells = index != NULL ? index->dim[0] : k->dim[2], most = cells / PART_CELLS;
         const int64_t parts = (CACHE_PARTS + c.heads_kv - 1) / c.heads_kv;
         c.parts = parts < most ? parts : most > 1 ? most : 1;

@@ -21,7 +21,7 @@ typedef struct bench_probe {
     void (*enter)(void); /* before it, from the kernels; NULL: nothing */
 } bench_probe;
 
-/* Levels without instructions for a number compute it with others: bf16 as f32 or words, 8 bits as words, as bytes with sums of
+/* Levels without instructions for a number compute it with others: bf16 as f32, 8 bits as words, as bytes with sums of
  * four products in 16 bits, or as f32. */
 bench_probe bench_probe_of(const st_cpu_kernels *k, bench_number number);
 /* 10^9 multiply-adds a second, about 2 ms of measuring; NAN without a probe. Leaves the thread as after the kernels' enter(). */

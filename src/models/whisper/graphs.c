@@ -144,22 +144,36 @@ static sotto_tensor *row_input(sotto_graph *g, const char *name, int64_t n)
     return sotto_graph_input(g, name, SOTTO_I32, 1, &n);
 }
 
+static st_decode_rows rows_input(sotto_graph *g, const char *const names[4], int64_t n)
+{
+    sotto_tensor *t[4];
+    for (int i = 0; i < 4; i++)
+        t[i] = row_input(g, names[i], n);
+    return (st_decode_rows){t[0], t[1], t[2], t[3]};
+}
+
+/* want: NULL, or the rows [n_want] that the result has; of the others only keys and values are made. */
 static sotto_tensor *decoder_layer(const builder *b, sotto_tensor *x, const st_layer_weights *w,
-                                   const st_caches *caches, int i, const st_decode_graph *in)
+                                   const st_caches *caches, int i, const st_decode_graph *in, sotto_tensor *want)
 {
     sotto_graph *g = b->g;
+    const st_decode_rows *rows = want ? &in->wanted : &in->rows;
     sotto_tensor *h = norm(b, x, w->self.ln_w, w->self.ln_b);
     h = linear(b, h, w->self.qkv_w, w->self.qkv_b, SOTTO_ACT_NONE, NULL); /* [n, 3 D] */
     sotto_tensor *k = sotto_set_rows(g, use(b, caches->self_k[i]), in->cell, part_of(b, h, 1));
     sotto_tensor *v = sotto_set_rows(g, use(b, caches->self_v[i]), in->cell, part_of(b, h, 2));
-    h = sotto_cache_attention(g, heads(b, part_of(b, h, 0)), heads(b, k), heads(b, v), in->list, in->sequence, in->n_kv,
-                              attention_scale(b), 0); /* [n, D] */
+    if (want) {
+        h = sotto_get_rows(g, h, want);
+        x = sotto_get_rows(g, x, want);
+    }
+    h = sotto_cache_attention(g, heads(b, part_of(b, h, 0)), heads(b, k), heads(b, v), in->list, rows->sequence,
+                              rows->n_kv, attention_scale(b), 0); /* [n, D] */
     x = linear(b, h, w->self.out_w, w->self.out_b, SOTTO_ACT_NONE, x);
 
     h = norm(b, x, w->cross.ln_w, w->cross.ln_b);
     h = linear(b, h, w->cross.q_w, w->cross.q_b, SOTTO_ACT_NONE, NULL); /* [n, D] */
     h = sotto_cache_attention(g, heads(b, h), heads_first(b, use(b, caches->cross_k[i])),
-                              heads_first(b, use(b, caches->cross_v[i])), NULL, in->cross_base, in->cross_n,
+                              heads_first(b, use(b, caches->cross_v[i])), NULL, rows->cross_base, rows->cross_n,
                               attention_scale(b), 0);
     x = linear(b, h, w->cross.out_w, w->cross.out_b, SOTTO_ACT_NONE, x);
     return mlp(b, x, &w->mlp);
@@ -178,19 +192,18 @@ sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *cach
     out->cell = row_input(g, "cell", n_rows);
     const int64_t list[2] = {m->h.n_text_ctx, n_seq};
     out->list = sotto_graph_input(g, "list", SOTTO_I32, 2, list);
-    out->sequence = row_input(g, "sequence", n_rows);
-    out->n_kv = row_input(g, "n_kv", n_rows);
-    out->cross_base = row_input(g, "cross_base", n_rows);
-    out->cross_n = row_input(g, "cross_n", n_rows);
+    out->rows = rows_input(g, (const char *[4]){"sequence", "n_kv", "cross_base", "cross_n"}, n_rows);
+    out->want = NULL;
+    out->wanted = (st_decode_rows){0};
+    if (n_want < n_rows) {
+        out->want = row_input(g, "want", n_want);
+        out->wanted =
+            rows_input(g, (const char *[4]){"want_sequence", "want_n_kv", "want_cross_base", "want_cross_n"}, n_want);
+    }
     sotto_tensor *x = sotto_add(g, sotto_get_rows(g, use(&b, m->lookup), out->token),
                                 sotto_get_rows(g, use(&b, m->text_pos), out->position));
     for (int i = 0; i < m->h.n_text_layer; i++)
-        x = decoder_layer(&b, x, &m->decoder[i], caches, i, out);
-    out->want = NULL;
-    if (n_want < n_rows) {
-        out->want = row_input(g, "want", n_want);
-        x = sotto_get_rows(g, x, out->want);
-    }
+        x = decoder_layer(&b, x, &m->decoder[i], caches, i, out, i == m->h.n_text_layer - 1 ? out->want : NULL);
     x = norm(&b, x, m->decoder_ln_w, m->decoder_ln_b);
     const builder whole = {g, b.d, b.n_head, fine, fine}; /* 8 bits here cost base in q4_0 three words of 355 */
     out->logits = linear(&whole, x, m->embedding, NULL, SOTTO_ACT_NONE, NULL); /* [n_want, n_vocab] */

@@ -20,14 +20,20 @@ typedef struct st_encode_graph {
 sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int window, int n_ctx,
                              bool own_encoder, st_encode_graph *out, sotto_error *err);
 
+/* What attention asks of each row, i32 [n]. */
+typedef struct st_decode_rows {
+    sotto_tensor *sequence, *n_kv;
+    sotto_tensor *cross_base, *cross_n;
+} st_decode_rows;
+
 typedef struct st_decode_graph {
     sotto_graph *graph;
     sotto_tensor *token, *position;     /* i32 [n_rows] */
     sotto_tensor *cell;                 /* i32 [n_rows]: where the row's key and value go; -1 = a padding row */
     sotto_tensor *list;                 /* i32 [n_seq, n_text_ctx]: cells of each sequence */
-    sotto_tensor *sequence, *n_kv;      /* i32 [n_rows] */
-    sotto_tensor *cross_base, *cross_n; /* i32 [n_rows] */
+    st_decode_rows rows;                /* of n_rows */
     sotto_tensor *want;                 /* i32 [n_want]: rows whose logits are wanted; NULL when all are */
+    st_decode_rows wanted;              /* of these; NULL when all are */
     sotto_tensor *logits;               /* [n_want, n_vocab] */
     sotto_tensor *blocks;               /* [n_want, 2, blocks]: sotto_block_sums of these */
 } st_decode_graph;

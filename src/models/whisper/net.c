@@ -20,7 +20,7 @@ enum {
     BATCH_PROMPT_STEP = 32,
     BATCH_WANT_STEP = 8,
     MAX_SEQUENCES = 16, /* of a window */
-    N_LISTS = 8         /* inputs with a number for each row, and the rows wanted */
+    N_LISTS = 12        /* inputs with a number for each row, the rows wanted, and four of these numbers for them */
 };
 
 typedef struct encode_plan {
@@ -422,9 +422,20 @@ static sotto_status encode(void *ctx, int window, const float *log_mel, sotto_er
     return SOTTO_OK;
 }
 
+enum { SEQUENCE, N_KV, CROSS_BASE, CROSS_N, N_ASKED };
+
 typedef struct row_lists {
-    int32_t *token, *position, *cell, *sequence, *n_kv, *cross_base, *cross_n, *want;
+    int32_t *token, *position, *cell, *want;
+    int32_t *asked[N_ASKED], *wanted[N_ASKED]; /* of each row, and of each of want */
 } row_lists;
+
+static row_lists lists_of(const st_net *net)
+{
+    int32_t *at[N_LISTS];
+    for (int i = 0; i < N_LISTS; i++)
+        at[i] = net->rows + i * net->rows_cap;
+    return (row_lists){at[0], at[1], at[2], at[3], {at[4], at[5], at[6], at[7]}, {at[8], at[9], at[10], at[11]}};
+}
 
 static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, const row_lists *in, int *n_want,
                                sotto_error *err)
@@ -446,10 +457,10 @@ static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, cons
         in->token[i] = r->token;
         in->position[i] = r->pos;
         in->cell[i] = cell;
-        in->sequence[i] = r->seq;
-        in->n_kv[i] = r->pos + 1;
-        in->cross_base[i] = window * net->m->h.n_audio_ctx;
-        in->cross_n[i] = net->n_ctx;
+        in->asked[SEQUENCE][i] = r->seq;
+        in->asked[N_KV][i] = r->pos + 1;
+        in->asked[CROSS_BASE][i] = window * net->m->h.n_audio_ctx;
+        in->asked[CROSS_N][i] = net->n_ctx;
         if (r->logits)
             in->want[(*n_want)++] = i;
     }
@@ -459,30 +470,47 @@ static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, cons
 static void pad_lists(const row_lists *in, int from, int to)
 {
     for (int i = from; i < to; i++) {
-        in->token[i] = in->position[i] = in->sequence[i] = 0;
+        in->token[i] = in->position[i] = 0;
         in->cell[i] = -1;
-        in->n_kv[i] = in->cross_base[i] = in->cross_n[i] = 0;
+        for (int k = 0; k < N_ASKED; k++)
+            in->asked[k][i] = 0;
     }
+}
+
+/* want [from, to) is filled with one row more often, and what is asked of the rows wanted copied. */
+static void want_lists(const row_lists *in, int row, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        in->want[i] = row;
+    for (int k = 0; k < N_ASKED; k++)
+        for (int i = 0; i < to; i++)
+            in->wanted[k][i] = in->asked[k][in->want[i]];
+}
+
+static sotto_status set_asked(const decode_plan *p, const st_decode_rows *rows, int32_t *const asked[N_ASKED], int n,
+                              sotto_error *err)
+{
+    sotto_tensor *const t[N_ASKED] = {rows->sequence, rows->n_kv, rows->cross_base, rows->cross_n};
+    for (int k = 0; k < N_ASKED; k++)
+        ST_TRY(sotto_plan_set(p->plan, t[k], 0, asked[k], (size_t)n * sizeof(int32_t), err));
+    return SOTTO_OK;
 }
 
 static sotto_status set_lists(st_net *net, const decode_plan *p, const row_lists *in, sotto_error *err)
 {
     const st_decode_graph *io = &p->io;
     const size_t bytes = (size_t)p->n_rows * sizeof(int32_t);
-    const struct {
-        sotto_tensor *t;
-        const int32_t *data;
-    } rows[] = {{io->token, in->token},          {io->position, in->position}, {io->cell, in->cell},
-                {io->sequence, in->sequence},    {io->n_kv, in->n_kv},         {io->cross_n, in->cross_n},
-                {io->cross_base, in->cross_base}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        ST_TRY(sotto_plan_set(p->plan, rows[i].t, 0, rows[i].data, bytes, err));
+    ST_TRY(sotto_plan_set(p->plan, io->token, 0, in->token, bytes, err));
+    ST_TRY(sotto_plan_set(p->plan, io->position, 0, in->position, bytes, err));
+    ST_TRY(sotto_plan_set(p->plan, io->cell, 0, in->cell, bytes, err));
+    ST_TRY(set_asked(p, &io->rows, in->asked, p->n_rows, err));
     const size_t list = (size_t)net->n_seq * (size_t)net->m->h.n_text_ctx * sizeof(int32_t);
     for (int w = 0; w < net->n_window; w++)
         ST_TRY(sotto_plan_set(p->plan, io->list, (size_t)w * list, net->cells[w].list, list, err));
-    if (io->want)
-        ST_TRY(sotto_plan_set(p->plan, io->want, 0, in->want, (size_t)p->n_want * sizeof(int32_t), err));
-    return SOTTO_OK;
+    if (!io->want)
+        return SOTTO_OK;
+    ST_TRY(sotto_plan_set(p->plan, io->want, 0, in->want, (size_t)p->n_want * sizeof(int32_t), err));
+    return set_asked(p, &io->wanted, in->wanted, p->n_want, err);
 }
 
 /* Logits and blocks of one row as copies. Of more rows than are ever asked for, the blocks are left out. */
@@ -526,16 +554,12 @@ static sotto_status give_logits(st_net *net, const decode_plan *p, st_row *rows,
 /* At most as many rows as there are positions, so that memory does not depend on the number of windows that are prompted. */
 static sotto_status decode_piece(st_net *net, st_row *rows, int n_rows, bool last, sotto_error *err)
 {
-    int32_t *at[N_LISTS];
-    for (int i = 0; i < N_LISTS; i++)
-        at[i] = net->rows + i * net->rows_cap;
-    const row_lists in = {at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]};
+    const row_lists in = lists_of(net);
     int n_want;
     ST_TRY(fill_lists(net, rows, n_rows, &in, &n_want, err));
     const int padded = padded_rows(net, n_rows), want = padded_want(net, n_want, n_rows, padded);
     pad_lists(&in, n_rows, padded);
-    for (int i = n_want; i < want; i++)
-        in.want[i] = n_rows - 1;
+    want_lists(&in, n_rows - 1, n_want, want);
     decode_plan *p;
     ST_TRY(plan_for(net, padded, want, &p, err));
     ST_TRY(set_lists(net, p, &in, err));

@@ -63,6 +63,8 @@ const cli_option transcribe_options[] = {
      "stop after so many milliseconds; 0 = at the end"},
     {"audio-ctx", "-ac", CLI_INT, AT(audio_ctx), "N", "0", 0, 1500, NULL,
      "encoder positions of a window (50 a second); 0 = all"},
+    {"padding", NULL, CLI_CHOICE, AT(padding), "KIND", "auto", 0, 0, "auto whole thin",
+     "compute all of the silence that fills windows up, or a part; auto = a part with --batch"},
 
     {"beam-size", "-bs", CLI_INT, AT(beam_size), "N", "5", 0, 16, NULL, "beams at temperature 0; 0 or 1 is greedy"},
     {"best-of", "-bo", CLI_INT, AT(best_of), "N", "5", 1, 16, NULL, "candidates at higher temperatures"},
@@ -201,6 +203,9 @@ int transcribe_fill(const cli_command *command, const transcribe_args *a, sotto_
     o->offset = (double)a->offset_ms / 1000;
     o->duration = (double)a->duration_ms / 1000;
     o->audio_ctx = (int)a->audio_ctx;
+    o->padding = strcmp(a->padding, "thin") == 0    ? SOTTO_PADDING_THIN
+                 : strcmp(a->padding, "whole") == 0 ? SOTTO_PADDING_WHOLE
+                                                    : SOTTO_PADDING_AUTO;
     o->beam_size = (int)a->beam_size;
     o->best_of = (int)a->best_of;
     o->patience = (float)a->patience;

@@ -12,7 +12,7 @@ typedef struct transcribe_args {
     cli_device_args devices;
     bool no_gpu, no_mmap, mlock;
     int64_t threads;
-    const char *raw, *language, *task;
+    const char *raw, *language, *task, *padding;
     bool translate, detect_language;
     cli_list formats;
     const char *output_dir, *output_file;

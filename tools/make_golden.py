@@ -5,6 +5,7 @@
     make_golden.py tokenizer                 (needs nothing but openai-whisper)
     make_golden.py filters
     make_golden.py tiny                      (small seeded models, made by make_tiny_models.py; no files needed)
+    make_golden.py thin                      (the same with windows whose padding is thin)
 
 tests/golden/data/README.md describes what is written. `script/bootstrap --golden` installs what this needs.
 """
@@ -268,6 +269,46 @@ def not_utf8(data):
         return True
 
 
+THIN_FRAMES = 701
+
+
+def thin_encoder(encoder, mel):
+    """The original's encoder on a window with THIN_FRAMES of sound, but behind the convolutions of the padding only some positions
+    are kept: those of its first 2 s, then every fourth."""
+    import torch.nn.functional as functional
+
+    x = functional.gelu(encoder.conv2(functional.gelu(encoder.conv1(mel)))).permute(0, 2, 1)
+    x = x + encoder.positional_embedding
+    whole = (THIN_FRAMES + 1) // 2 + 100
+    kept = list(range(whole)) + list(range(whole, x.shape[1], 4))
+    x = x[:, kept]
+    for block in encoder.blocks:
+        x = block(x)
+    return encoder.ln_post(x), len(kept)
+
+
+def make_thin(_args):
+    import make_tiny_models
+    import torch
+
+    for name, spec in make_tiny_models.VARIANTS.items():
+        dims, weights = make_tiny_models.make_weights(spec)
+        model = load_original(dims, weights)
+        mel = torch.from_numpy(make_tiny_models.make_mel(dims["n_mels"]))
+        mel[:, THIN_FRAMES:] = 0
+        arrays = Arrays()
+        tokens = list(make_tiny_models.PROMPTS[name]) + [(i * 7919 + 13) % 50000 for i in range(40)]
+        with torch.no_grad():
+            thin, n_kept = thin_encoder(model.encoder, mel[None])
+            out = {"name": name, "mel_seed": make_tiny_models.MEL_SEED, "n_frames": THIN_FRAMES, "n_kept": n_kept, "tokens": tokens}
+            for key, encoded in (("thin_logits", thin), ("whole_logits", model.encoder(mel[None]))):
+                out[key] = sampled_logits(arrays, model.decoder(torch.tensor([tokens]), encoded)[0, -1].numpy())
+        base = os.path.join(DATA, "thin", name)
+        write_json(base + ".json", out)
+        arrays.write(base + ".f32")
+        print(name, n_kept, flush=True)
+
+
 def make_tiny(_args):
     import make_tiny_models
     import torch
@@ -316,7 +357,7 @@ def main():
     recordings.add_argument("--extra", help="folder of the recordings that are not fetched with the project")
     recordings.add_argument("--only")
     recordings.set_defaults(run=make_recordings)
-    for name, run in (("tokenizer", make_tokenizer), ("filters", make_filters), ("tiny", make_tiny)):
+    for name, run in (("tokenizer", make_tokenizer), ("filters", make_filters), ("tiny", make_tiny), ("thin", make_thin)):
         commands.add_parser(name).set_defaults(run=run)
     args = parser.parse_args()
     args.run(args)

@@ -101,6 +101,15 @@ typedef struct sotto_whisper_segment sotto_whisper_segment;
 
 typedef enum sotto_whisper_task { SOTTO_TRANSCRIBE = 0, SOTTO_TRANSLATE = 1 } sotto_whisper_task;
 
+/* What the encoder computes of the padding that fills a window up behind its sound. Whole, as in the original: all positions.
+ * Thin: those of the first 2 s, then every fourth, at its place; the decoder, too, sees no others. That saves most where
+ * windows are short: of half a window a third of the encoder's time. Texts differ in few words (docs/quality.md). */
+typedef enum sotto_padding {
+    SOTTO_PADDING_AUTO = 0, /* thin with batch above 1, whose chunks are 20 s on average, else whole */
+    SOTTO_PADDING_WHOLE = 1,
+    SOTTO_PADDING_THIN = 2
+} sotto_padding;
+
 typedef struct sotto_whisper_options {
     size_t size; /* of this struct, set by _default */
 
@@ -112,6 +121,7 @@ typedef struct sotto_whisper_options {
     /* Window: nothing outside [offset, offset + duration) is heard. Seconds; duration 0 = to the end. */
     double offset, duration;
     int audio_ctx; /* encoder positions, 1 .. n_audio_ctx; 0 = all. Windows are then as much shorter */
+    sotto_padding padding; /* Default SOTTO_PADDING_AUTO */
 
     /* Decoding */
     int beam_size;         /* 0 or 1: greedy at temperature 0; up to 16. Default 5 */

@@ -64,7 +64,7 @@ static sotto_status think_with(const sotto_whisper_model *model, const char *cac
         status = st_net_set_audio_ctx(net, N_CTX, err);
     if (status == SOTTO_OK) {
         st_engine e = st_net_engine(net);
-        status = e.encode(e.ctx, 0, mel, err);
+        status = e.encode(e.ctx, 0, mel, ST_WINDOW_FRAMES, err);
         st_row rows[N_PROMPT];
         for (int i = 0; i < N_PROMPT; i++)
             rows[i] = (st_row){.token = 100 * i + seed, .pos = i, .seq = 0, .logits = i == N_PROMPT - 1 ? out : NULL};

@@ -96,7 +96,7 @@ static void mel_encoder_and_first_logits(const sotto_whisper_model *model, const
                 st_frontend_finish(p.frontend, NULL, &err))
                 fail_msg("%s", err.text);
             st_frontend_window(p.frontend, 0, ST_WINDOW_FRAMES, mel);
-            if (p.engine.encode(p.engine.ctx, 0, mel, &err) || st_net_encoder_output(p.net, out, &err))
+            if (p.engine.encode(p.engine.ctx, 0, mel, ST_WINDOW_FRAMES, &err) || st_net_encoder_output(p.net, out, &err))
                 fail_msg("%s", err.text);
             const double m = check_mel(&g, mel, n_mels), e = parts_encoder_error(&g, out, d),
                          l = check_logits(&p, &g, logits, b->logit);

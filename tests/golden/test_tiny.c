@@ -102,7 +102,7 @@ static void check_model(const char *path, const golden *g, const char *cpu_level
     parts p = parts_open(model, cpu_level);
     float *mel = make_mel(g, model->h.n_mels), *logits = malloc(sizeof *logits * (size_t)model->h.n_vocab);
     float *out = malloc(sizeof *out * (size_t)model->h.n_audio_ctx * (size_t)d);
-    if (p.engine.encode(p.engine.ctx, 0, mel, &err) || st_net_encoder_output(p.net, out, &err))
+    if (p.engine.encode(p.engine.ctx, 0, mel, ST_WINDOW_FRAMES, &err) || st_net_encoder_output(p.net, out, &err))
         fail_msg("%s", err.text);
     const double e = parts_encoder_error(g, out, d), f = check_forced(&p, g, logits);
     const int compared = check_argmax(&p, g, logits, model->h.n_vocab, 2 * b->logit);
@@ -179,6 +179,59 @@ static void every_cpu_level(void **state)
     assert_true(done > 0);
 }
 
+static double thin_error(const parts *p, const golden *g, const float *mel, int n_frames, const char *entry, float *logits)
+{
+    sotto_error err;
+    int32_t tokens[448];
+    const int n = parts_ids(golden_at(g->json, "tokens"), tokens, 448);
+    if (p->engine.encode(p->engine.ctx, 0, mel, n_frames, &err))
+        fail_msg("%s", err.text);
+    parts_logits(p, tokens, n, logits);
+    return parts_logit_error(g, golden_at(g->json, entry), logits);
+}
+
+/* What is left of padding that is thin, and that it is taken only when asked for and only behind the sound. */
+static void thin_padding(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        golden g = golden_open("thin", variants[i]);
+        const int n_frames = (int)json_integer_value(golden_at(g.json, "n_frames"));
+        char path[1024];
+        snprintf(path, sizeof path, FOLDER "/%s-ggml-f16.bin", variants[i]);
+        sotto_error err;
+        sotto_whisper_model *model;
+        sotto_whisper_model_options o;
+        sotto_whisper_model_options_default(&o);
+        o.compute = "f32";
+        if (sotto_whisper_model_open(path, &o, &model, &err))
+            fail_msg("%s", err.text);
+        parts p = parts_open(model, NULL);
+        const int n_mels = model->h.n_mels;
+        float *mel = make_mel(&g, n_mels), *logits = malloc(sizeof *logits * (size_t)model->h.n_vocab);
+        float *out = malloc(sizeof *out * (size_t)model->h.n_audio_ctx * (size_t)model->h.n_audio_state);
+        memset(mel + n_frames * n_mels, 0, (size_t)(ST_WINDOW_FRAMES - n_frames) * (size_t)n_mels * sizeof *mel);
+        const double before = thin_error(&p, &g, mel, n_frames, "whole_logits", logits);
+        st_net_set_thin_padding(p.net, true);
+        const double thin = thin_error(&p, &g, mel, n_frames, "thin_logits", logits);
+        const double from_whole = parts_logit_error(&g, golden_at(g.json, "whole_logits"), logits);
+        assert_int_equal(st_net_encoder_output(p.net, out, &err), SOTTO_E_UNSUPPORTED);
+        const double full = thin_error(&p, &g, mel, ST_WINDOW_FRAMES, "whole_logits", logits);
+        st_net_set_thin_padding(p.net, false);
+        const double after = thin_error(&p, &g, mel, n_frames, "whole_logits", logits);
+        printf("%-20s thin padding: logits %.1e off, %.1e from those of whole padding; whole %.1e, %.1e, %.1e\n",
+               variants[i], thin, from_whole, before, full, after);
+        assert_true(thin <= exact.logit && before <= exact.logit && full <= exact.logit && after <= exact.logit);
+        assert_true(from_whole > 4 * thin);
+        free(mel);
+        free(logits);
+        free(out);
+        parts_close(&p);
+        sotto_whisper_model_free(model);
+        golden_close(&g);
+    }
+}
+
 /* A row of the file's integers and what the model made of it. */
 static void same_integers(const sotto_model_tensor *file, int64_t row, const float *got)
 {
@@ -238,7 +291,7 @@ int main(void)
     closedir(folder);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multilingual_layouts), cmocka_unit_test(english_layouts),   cmocka_unit_test(large_v3_layouts),
-        cmocka_unit_test(every_cpu_level),      cmocka_unit_test(integers_are_kept),
+        cmocka_unit_test(every_cpu_level),      cmocka_unit_test(integers_are_kept), cmocka_unit_test(thin_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

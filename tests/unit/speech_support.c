@@ -76,13 +76,14 @@ static sotto_status touch(fake_net *net, sotto_error *err)
     return st_fail(err, SOTTO_E_DEVICE, "the scripted failure");
 }
 
-static sotto_status encode(void *ctx, int window, const float *log_mel, sotto_error *err)
+static sotto_status encode(void *ctx, int window, const float *log_mel, int n_frames, sotto_error *err)
 {
     fake_net *net = ctx;
     ST_TRY(touch(net, err));
     assert_true(net->n_encode < 64);
     assert_in_range(window, 0, net->n_window - 1);
     net->encoded[window] = net->n_encode;
+    net->n_frames[net->n_encode] = n_frames;
     net->first_mel[net->n_encode++] = log_mel[0];
     return SOTTO_OK;
 }

@@ -43,6 +43,7 @@ struct fake_net {
     int encoded[FAKE_WINDOWS]; /* number of the window's last encode */
     int n_encode, n_calls, n_rows, n_prompt_rows, most_rows;
     int n_reorder[FAKE_WINDOWS];
+    int n_frames[64];         /* of sound in each window */
     float first_mel[64];      /* first value of each window's mel */
     int32_t prompts[64][512]; /* tokens of each call that began at position 0, in order */
     int prompt_length[64], n_prompts;

@@ -215,6 +215,18 @@ typedef struct tally {
     int64_t segments, windows, fallbacks, steps;
 } tally;
 
+/* The windows of a chunk were encoded in the batch with as much sound. */
+static void assert_same_windows(const fake_net *one)
+{
+    for (int i = 0; i < one->n_encode; i++) {
+        int k = 0;
+        while (k < net.n_encode && net.first_mel[k] != one->first_mel[i])
+            k++;
+        assert_true(k < net.n_encode);
+        assert_int_equal(net.n_frames[k], one->n_frames[i]);
+    }
+}
+
 /* language: that of all chunks. */
 static tally compare_with_each_alone(const st_batch *b, int language)
 {
@@ -242,6 +254,7 @@ static tally compare_with_each_alone(const st_batch *b, int language)
             assert_non_null(s);
             assert_same_segment(s, st_longform_segment(lf, k));
         }
+        assert_same_windows(&one);
         t.windows += st_longform_counters(lf)->n_encode;
         t.fallbacks += st_longform_counters(lf)->n_fallback;
         t.steps += st_longform_counters(lf)->n_decode;

@@ -174,6 +174,7 @@ static void windows_follow_each_other(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(audio.first[i], firsts[i]);
         assert_int_equal(audio.end[i], ends[i]);
+        assert_int_equal(net.n_frames[i], ends[i] - firsts[i]);
         const sotto_whisper_segment *s = st_longform_segment(lf, i);
         assert_true(s->start == 30.0 * i && s->end == 30.0 * i + 2.0 && s->seek == 30.0 * i);
         assert_int_equal(s->text[1], 'a' + i);
@@ -607,6 +608,7 @@ static void every_option_has_a_range(void **state)
         {FIELD(offset), 'd', {0, 0.5, 1e9}, {-0.001, NAN, INFINITY}},
         {FIELD(duration), 'd', {0, 0.001, 2147483647.0}, {-1, NAN, INFINITY}},
         {FIELD(audio_ctx), 'i', {0, 1, 1500}, {-1, 1501, 100000}},
+        {FIELD(padding), 'i', {0, 1, 2}, {-1, 3, 100000}},
         {FIELD(beam_size), 'i', {0, 1, 5}, {-1, 6, 17}},
         {FIELD(best_of), 'i', {1, 2, 5}, {0, 6, 17}},
         {FIELD(patience), 'f', {1, 2, 100}, {0, -1, NAN}},
@@ -680,6 +682,7 @@ static void a_short_audio_context_shortens_the_windows(void **state)
     assert_int_equal(audio.first[1], 200);
     assert_int_equal(audio.end[1], 400);
     assert_int_equal(audio.end[2], 500);
+    assert_int_equal(net.n_frames[2], 100);
 }
 
 int main(void)

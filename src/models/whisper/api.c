@@ -344,6 +344,8 @@ sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whi
     ST_TRY(begin_logic(session, o, err));
     const int n_audio_ctx = session->model->h.n_audio_ctx;
     ST_TRY(st_net_set_audio_ctx(session->net, o->audio_ctx > 0 ? o->audio_ctx : n_audio_ctx, err));
+    st_net_set_thin_padding(session->net, o->padding == SOTTO_PADDING_THIN ||
+                                              (o->padding == SOTTO_PADDING_AUTO && session->batched));
     st_frontend_reset(session->frontend);
     session->run = (sotto_run_options){.abort = o->abort,
                                        .abort_user = o->user,
@@ -469,7 +471,7 @@ static sotto_status detect(sotto_whisper_session *s, const float *pcm, int64_t n
     if (!log_mel)
         return st_fail_memory(err, count * sizeof *log_mel, "a window");
     st_frontend_window(s->frontend, 0, ST_WINDOW_FRAMES, log_mel);
-    sotto_status status = s->engine.encode(s->engine.ctx, 0, log_mel, err);
+    sotto_status status = s->engine.encode(s->engine.ctx, 0, log_mel, ST_WINDOW_FRAMES, err);
     st_free(log_mel);
     if (status == SOTTO_OK)
         status = st_decode_language(st_longform_decoder(s->longform), out, best, NULL, err);

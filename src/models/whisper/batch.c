@@ -32,6 +32,7 @@ typedef struct slot {
     wish wish;
     int n_rows;
     const float *log_mel;
+    int n_frames; /* of it */
     sotto_log_level level;
     const char *text;
     /* The answer. */
@@ -102,11 +103,12 @@ static sotto_status stopped(sotto_error *err)
     return st_fail(err, SOTTO_E_ABORTED, "the other chunks were stopped");
 }
 
-static sotto_status slot_encode(void *ctx, int window, const float *log_mel, sotto_error *err)
+static sotto_status slot_encode(void *ctx, int window, const float *log_mel, int n_frames, sotto_error *err)
 {
     (void)window;
     slot *s = ctx;
     s->log_mel = log_mel;
+    s->n_frames = n_frames;
     return ask(s, WISH_ENCODE) == SOTTO_OK ? SOTTO_OK : stopped(err);
 }
 
@@ -466,11 +468,11 @@ static sotto_status check_abort(const st_batch *b, sotto_error *err)
     return SOTTO_OK;
 }
 
-static sotto_status encode(st_batch *b, slot *s, const float *log_mel, sotto_error *err)
+static sotto_status encode(st_batch *b, slot *s, const float *log_mel, int n_frames, sotto_error *err)
 {
     ST_TRY(check_abort(b, err));
     const double before = st_time_now();
-    ST_TRY(b->engine.encode(b->engine.ctx, s->index, log_mel, err));
+    ST_TRY(b->engine.encode(b->engine.ctx, s->index, log_mel, n_frames, err));
     b->counters.encode_s += st_time_now() - before;
     b->counters.n_encode++;
     return SOTTO_OK;
@@ -479,7 +481,7 @@ static sotto_status encode(st_batch *b, slot *s, const float *log_mel, sotto_err
 /* In the first chunk, whose window the slot will find encoded. */
 static sotto_status detect(st_batch *b, slot *s, sotto_error *err)
 {
-    ST_TRY(encode(b, s, s->mel, err));
+    ST_TRY(encode(b, s, s->mel, (int)(s->place.end - s->place.first), err));
     s->encoded = true;
     float *p = st_calloc((size_t)b->vocab->n_languages, sizeof *p);
     if (!p)
@@ -560,7 +562,7 @@ static sotto_status encode_all(st_batch *b, sotto_error *err)
         if (s->wish != WISH_ENCODE)
             continue;
         if (!s->encoded)
-            ST_TRY(encode(b, s, s->log_mel, err));
+            ST_TRY(encode(b, s, s->log_mel, s->n_frames, err));
         s->encoded = false;
         answer(s, SOTTO_OK);
     }

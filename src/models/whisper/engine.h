@@ -22,9 +22,9 @@ typedef struct st_row {
 typedef struct st_engine {
     void *ctx;
     int n_vocab, n_text_ctx, n_seq, n_window; /* n_seq: of one window */
-    /* Encode a window: log-mel [3000, n_mels] (time outermost) in the original's scaling, zero-padded. Fills the window's
-     * cross caches. */
-    sotto_status (*encode)(void *ctx, int window, const float *log_mel, sotto_error *err);
+    /* Encode a window: log-mel [3000, n_mels] (time outermost) in the original's scaling, zero from n_frames on. Fills the
+     * window's cross caches. */
+    sotto_status (*encode)(void *ctx, int window, const float *log_mel, int n_frames, sotto_error *err);
     /* Any number of rows of any windows. Rows of one sequence come in order of position. */
     sotto_status (*decode)(void *ctx, st_row *rows, int n_rows, sotto_error *err);
     /* Make sequence dst[i] see the cells of src[i] at positions below `length`, all at once (a permutation with repeats);

@@ -18,6 +18,11 @@ static sotto_tensor *use(const builder *b, sotto_tensor *stored)
     return sotto_graph_use(b->g, stored);
 }
 
+static sotto_tensor *row_input(sotto_graph *g, const char *name, int64_t n)
+{
+    return sotto_graph_input(g, name, SOTTO_I32, 1, &n);
+}
+
 static sotto_tensor *norm(const builder *b, sotto_tensor *x, sotto_tensor *w, sotto_tensor *bias)
 {
     return sotto_layer_norm(b->g, x, use(b, w), use(b, bias), LN_EPS);
@@ -93,11 +98,16 @@ static sotto_compute decoder_compute(const sotto_whisper_model *m)
     return m->compute == SOTTO_BF16 || m->compute == SOTTO_I8 ? SOTTO_COMPUTE_FINE : encoder_compute(m);
 }
 
-static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, sotto_tensor *mel, int n_ctx)
+static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, st_encode_graph *io, const st_encode_shape *shape)
 {
-    sotto_tensor *x = sotto_conv_1d(b->g, mel, use(b, m->conv1_w), use(b, m->conv1_b), 3, 1, 1, SOTTO_ACT_GELU, NULL);
-    sotto_tensor *pos = sotto_view_slice(b->g, use(b, m->audio_pos), 1, 0, n_ctx);
+    sotto_tensor *x =
+        sotto_conv_1d(b->g, io->input, use(b, m->conv1_w), use(b, m->conv1_b), 3, 1, 1, SOTTO_ACT_GELU, NULL);
+    sotto_tensor *pos = sotto_view_slice(b->g, use(b, m->audio_pos), 1, 0, shape->n_ctx);
     x = sotto_conv_1d(b->g, x, use(b, m->conv2_w), use(b, m->conv2_b), 3, 2, 1, SOTTO_ACT_GELU, pos); /* [n_ctx, D] */
+    if (shape->n_kept < shape->n_ctx) {
+        io->keep = row_input(b->g, "keep", shape->n_kept);
+        x = sotto_get_rows(b->g, x, io->keep); /* [n_kept, D] */
+    }
     for (int i = 0; i < m->h.n_audio_layer; i++) {
         /* where bf16 rounds numbers, the first block, whose errors grow the most, is computed in f32 (docs/quality.md) */
         const bool exact = m->compute == SOTTO_BF16 && i == 0 && !m->words;
@@ -108,40 +118,37 @@ static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, sotto_ten
     return norm(b, x, m->encoder_ln_w, m->encoder_ln_b);
 }
 
-sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int window, int n_ctx,
-                             bool own_encoder, st_encode_graph *out, sotto_error *err)
+sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, const st_encode_shape *shape,
+                             st_encode_graph *out, sotto_error *err)
 {
-    ST_TRY(sotto_graph_create(own_encoder ? "encode" : "cross", &out->graph, err));
+    const int64_t n_kept = shape->n_kept;
+    ST_TRY(sotto_graph_create(shape->own_encoder ? "encode" : "cross", &out->graph, err));
     sotto_graph *g = out->graph;
     sotto_graph_set_compute(g, encoder_compute(m));
     builder b = {g, m->h.n_audio_state, m->h.n_audio_head, encoder_compute(m), encoder_compute(m)};
     sotto_tensor *x;
-    if (own_encoder) {
-        const int64_t dim[2] = {m->h.n_mels, 2 * (int64_t)n_ctx};
+    out->keep = NULL;
+    if (shape->own_encoder) {
+        const int64_t dim[2] = {m->h.n_mels, 2 * (int64_t)shape->n_ctx};
         out->input = sotto_graph_input(g, "log_mel", SOTTO_F32, 2, dim);
-        x = encoder(&b, m, out->input, n_ctx);
+        x = encoder(&b, m, out, shape);
     } else {
-        const int64_t dim[2] = {b.d, n_ctx};
+        const int64_t dim[2] = {b.d, n_kept};
         out->input = x = sotto_graph_input(g, "encoder_output", SOTTO_F32, 2, dim);
     }
-    const int64_t first = (int64_t)window * m->h.n_audio_ctx; /* of the window's rows in the caches */
+    const int64_t first = (int64_t)shape->window * m->h.n_audio_ctx; /* of the window's rows in the caches */
     for (int i = 0; i < m->h.n_text_layer; i++) {
         const st_attention_weights *w = &m->decoder[i].cross;
-        sotto_tensor *kv = linear(&b, x, w->kv_w, w->kv_b, SOTTO_ACT_NONE, NULL); /* [n_ctx, 2 D] */
+        sotto_tensor *kv = linear(&b, x, w->kv_w, w->kv_b, SOTTO_ACT_NONE, NULL); /* [n_kept, 2 D] */
         sotto_tensor *const cache[2] = {use(&b, caches->cross_k[i]), use(&b, caches->cross_v[i])};
         for (int part = 0; part < 2; part++)
-            (void)sotto_copy_into(g, sotto_view_slice(g, cache[part], 1, first, n_ctx),
+            (void)sotto_copy_into(g, sotto_view_slice(g, cache[part], 1, first, n_kept),
                                   heads_first(&b, heads(&b, part_of(&b, kv, part))));
     }
     out->output = x;
-    if (own_encoder)
+    if (shape->own_encoder)
         sotto_graph_output(g, x, "encoder_output");
     return sotto_graph_finish(g, err);
-}
-
-static sotto_tensor *row_input(sotto_graph *g, const char *name, int64_t n)
-{
-    return sotto_graph_input(g, name, SOTTO_I32, 1, &n);
 }
 
 static st_decode_rows rows_input(sotto_graph *g, const char *const names[4], int64_t n)

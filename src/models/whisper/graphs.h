@@ -13,12 +13,19 @@ typedef struct st_caches {
 typedef struct st_encode_graph {
     sotto_graph *graph;
     sotto_tensor *input;  /* log-mel [2 n_ctx, n_mels], or with own_encoder false the encoder's output [n_ctx, D] */
-    sotto_tensor *output; /* [n_ctx, D] */
+    sotto_tensor *keep;   /* i32 [n_kept]: positions that are kept behind the convolutions; NULL when all are */
+    sotto_tensor *output; /* [n_kept, D] */
 } st_encode_graph;
 
-/* From log-mel (or a given encoder output) to the cross caches of a window. */
-sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, int window, int n_ctx,
-                             bool own_encoder, st_encode_graph *out, sotto_error *err);
+typedef struct st_encode_shape {
+    int window;        /* whose cross caches are filled */
+    int n_ctx, n_kept; /* positions of the convolutions and, at most as many, of all that follows */
+    bool own_encoder;
+} st_encode_shape;
+
+/* From log-mel (or a given encoder output, of which all positions are kept) to the cross caches of a window. */
+sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, const st_encode_shape *shape,
+                             st_encode_graph *out, sotto_error *err);
 
 /* What attention asks of each row, i32 [n]. */
 typedef struct st_decode_rows {

@@ -242,7 +242,7 @@ static sotto_status encode(st_longform *lf, int64_t end, sotto_error *err)
         return st_fail(err, SOTTO_E_ABORTED, "the abort callback asked to stop");
     const double before = st_time_now();
     ST_TRY(lf->source.window(lf->source.ctx, lf->seek, end, lf->log_mel, err));
-    ST_TRY(lf->engine.encode(lf->engine.ctx, 0, lf->log_mel, err));
+    ST_TRY(lf->engine.encode(lf->engine.ctx, 0, lf->log_mel, (int)(end - lf->seek), err));
     st_decode_counters *c = st_decoder_counters(lf->decoder);
     c->encode_s += st_time_now() - before;
     c->n_encode++;

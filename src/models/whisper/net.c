@@ -20,11 +20,15 @@ enum {
     BATCH_PROMPT_STEP = 32,
     BATCH_WANT_STEP = 8,
     MAX_SEQUENCES = 16, /* of a window */
+    /* Of padding that is thin all positions of the first 2 s are kept, then every fourth (docs/quality.md). */
+    WHOLE_PADDING = 100,
+    THIN_STEP = 4,
     N_LISTS = 12        /* inputs with a number for each row, the rows wanted, and four of these numbers for them */
 };
 
 typedef struct encode_plan {
     sotto_plan *plan; /* NULL: not made yet */
+    int n_kept;       /* rows in the cross caches */
     st_encode_graph io;
 } encode_plan;
 
@@ -47,7 +51,8 @@ struct st_net {
     int n_seq, n_window, n_ctx;
     encode_plan *encode; /* [n_window] */
     int last_window;     /* of the last encode */
-    bool encode_is_own;
+    bool encode_is_own, thin_padding;
+    int32_t *keep; /* [n_audio_ctx] */
     st_encode_outside outside;
     void *outside_user;
     float *outside_mel, *outside_out; /* [n_mels, 3000], [n_audio_ctx, D] */
@@ -118,22 +123,22 @@ static void free_encode(st_net *net)
 }
 
 /* Plans differ in where they write. They share memory, as they never run at the same time. */
-static sotto_status build_encode(st_net *net, int window, int n_ctx, bool own, sotto_error *err)
+static sotto_status build_encode(st_net *net, const st_encode_shape *shape, sotto_error *err)
 {
-    encode_plan e = {0};
-    sotto_status status = st_graph_encode(net->m, &net->caches, window, n_ctx, own, &e.io, err);
+    encode_plan e = {.n_kept = shape->n_kept};
+    sotto_status status = st_graph_encode(net->m, &net->caches, shape, &e.io, err);
     if (status == SOTTO_OK)
         status = sotto_plan_create_take(net->backend, net->arena, e.io.graph, &e.plan, err);
     else
         sotto_graph_free(e.io.graph);
     if (status != SOTTO_OK)
         return status;
-    if (n_ctx != net->n_ctx || own != net->encode_is_own)
+    if (shape->n_ctx != net->n_ctx || shape->own_encoder != net->encode_is_own)
         free_encode(net);
-    sotto_plan_free(net->encode[window].plan);
-    net->encode[window] = e;
-    net->encode_is_own = own;
-    net->n_ctx = n_ctx;
+    sotto_plan_free(net->encode[shape->window].plan);
+    net->encode[shape->window] = e;
+    net->encode_is_own = shape->own_encoder;
+    net->n_ctx = shape->n_ctx;
     net->output_valid = false;
     return SOTTO_OK;
 }
@@ -220,9 +225,10 @@ static sotto_status init(st_net *net, sotto_error *err)
     const int n_ctx = net->n_ctx > 0 ? net->n_ctx : h->n_audio_ctx;
     net->cache_tensors = st_calloc(4 * n_layer, sizeof *net->cache_tensors);
     net->encode = st_calloc((size_t)net->n_window, sizeof *net->encode);
+    net->keep = st_calloc((size_t)h->n_audio_ctx, sizeof *net->keep);
     net->rows_cap = h->n_text_ctx + BATCH_PROMPT_STEP;
     net->rows = st_calloc(N_LISTS * (size_t)net->rows_cap, sizeof *net->rows);
-    if (!net->cache_tensors || !net->encode || !net->rows)
+    if (!net->cache_tensors || !net->encode || !net->keep || !net->rows)
         return st_fail_memory(err, 4 * n_layer * sizeof *net->cache_tensors, "the lists of the decoder's cache");
     ST_TRY(init_cells(net, n_cell, err));
     net->caches = (st_caches){net->cache_tensors, net->cache_tensors + n_layer, net->cache_tensors + 2 * n_layer,
@@ -232,7 +238,7 @@ static sotto_status init(st_net *net, sotto_error *err)
     ST_TRY(create_cache(net, "self", self, &net->self_store, net->caches.self_k, net->caches.self_v, err));
     ST_TRY(create_cache(net, "cross", cross, &net->cross_store, net->caches.cross_k, net->caches.cross_v, err));
     /* a dry run: plans of the largest graphs are made, and with them all sizes known, before memory is taken */
-    ST_TRY(build_encode(net, 0, n_ctx, net->outside == NULL, err));
+    ST_TRY(build_encode(net, &(st_encode_shape){0, n_ctx, n_ctx, net->outside == NULL}, err));
     decode_plan *step;
     ST_TRY(plan_for(net, net->n_seq, net->n_seq, &step, err));
     const int n_most = padded_rows(net, n_all < h->n_text_ctx ? n_all : h->n_text_ctx);
@@ -257,6 +263,7 @@ static void release(st_net *net)
         st_cells_free(&net->cells[i]);
     st_free(net->cells);
     st_free(net->encode);
+    st_free(net->keep);
     st_free(net->cache_tensors);
     st_free(net->rows);
     st_free(net->blocks);
@@ -310,6 +317,7 @@ sotto_status st_net_set_windows(st_net *net, int n, sotto_error *err)
                      .n_seq = net->n_seq,
                      .n_window = n,
                      .n_ctx = net->n_ctx,
+                     .thin_padding = net->thin_padding,
                      .outside = net->outside,
                      .outside_user = net->outside_user,
                      .outside_mel = net->outside_mel,
@@ -335,7 +343,12 @@ sotto_status st_net_set_audio_ctx(st_net *net, int n_ctx, sotto_error *err)
     const bool own = net->outside == NULL;
     if (n_ctx == net->n_ctx && own == net->encode_is_own)
         return SOTTO_OK;
-    return build_encode(net, 0, n_ctx, own, err);
+    return build_encode(net, &(st_encode_shape){0, n_ctx, n_ctx, own}, err);
+}
+
+void st_net_set_thin_padding(st_net *net, bool thin)
+{
+    net->thin_padding = thin;
 }
 
 void st_net_set_encoder(st_net *net, st_encode_outside encode, void *user)
@@ -375,10 +388,13 @@ const sotto_plan *st_net_plan(const st_net *net, const char *name)
 
 sotto_status st_net_encoder_output(st_net *net, float *out, sotto_error *err)
 {
+    const encode_plan *e = &net->encode[net->last_window];
     if (!net->output_valid || !net->encode_is_own)
         return st_fail(err, SOTTO_E_UNSUPPORTED, "the encoder's output is gone: ask right after encoding");
+    if (e->n_kept < net->n_ctx)
+        return st_fail(err, SOTTO_E_UNSUPPORTED, "the encoder's output has %d of %d positions: its padding is thin",
+                       e->n_kept, net->n_ctx);
     const size_t bytes = (size_t)net->n_ctx * (size_t)net->m->h.n_audio_state * sizeof *out;
-    const encode_plan *e = &net->encode[net->last_window];
     return sotto_plan_get(e->plan, e->io.output, 0, out, bytes, err);
 }
 
@@ -402,15 +418,28 @@ static sotto_status encode_outside(st_net *net, const encode_plan *e, const floa
     return sotto_plan_set(e->plan, e->io.input, 0, net->outside_out, bytes, err);
 }
 
-static sotto_status encode(void *ctx, int window, const float *log_mel, sotto_error *err)
+/* Positions that a window of n_frames keeps, in net->keep. */
+static int keep_positions(const st_net *net, int n_frames)
+{
+    const int sound = (n_frames + 1) / 2, step = net->thin_padding && net->encode_is_own ? THIN_STEP : 1;
+    int n = 0;
+    for (int at = 0; at < net->n_ctx; at += at < sound + WHOLE_PADDING ? 1 : step)
+        net->keep[n++] = at;
+    return n;
+}
+
+static sotto_status encode(void *ctx, int window, const float *log_mel, int n_frames, sotto_error *err)
 {
     st_net *net = ctx;
     if (window < 0 || window >= net->n_window)
         return st_fail(err, SOTTO_E_INTERNAL, "encode: window %d, expected 0 to %d", window, net->n_window - 1);
     ST_TRY(st_net_set_audio_ctx(net, net->n_ctx, err)); /* the encoder may have been replaced */
-    if (!net->encode[window].plan)
-        ST_TRY(build_encode(net, window, net->n_ctx, net->encode_is_own, err));
     const encode_plan *e = &net->encode[window];
+    const int n_kept = keep_positions(net, n_frames);
+    if (!e->plan || e->n_kept != n_kept)
+        ST_TRY(build_encode(net, &(st_encode_shape){window, net->n_ctx, n_kept, net->encode_is_own}, err));
+    if (e->io.keep)
+        ST_TRY(sotto_plan_set(e->plan, e->io.keep, 0, net->keep, (size_t)n_kept * sizeof *net->keep, err));
     if (net->encode_is_own) {
         const size_t bytes = 2 * (size_t)net->n_ctx * (size_t)net->m->h.n_mels * sizeof *log_mel;
         ST_TRY(sotto_plan_set(e->plan, e->io.input, 0, log_mel, bytes, err));
@@ -460,7 +489,7 @@ static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, cons
         in->asked[SEQUENCE][i] = r->seq;
         in->asked[N_KV][i] = r->pos + 1;
         in->asked[CROSS_BASE][i] = window * net->m->h.n_audio_ctx;
-        in->asked[CROSS_N][i] = net->n_ctx;
+        in->asked[CROSS_N][i] = net->encode[window].n_kept;
         if (r->logits)
             in->want[(*n_want)++] = i;
     }

@@ -35,6 +35,8 @@ void st_net_set_run_options(st_net *net, const sotto_run_options *run);
 sotto_status st_net_set_windows(st_net *net, int n, sotto_error *err);
 /* Encoder positions of the coming windows, 1 .. n_audio_ctx. */
 sotto_status st_net_set_audio_ctx(st_net *net, int n_ctx, sotto_error *err);
+/* true: of the padding behind the frames of the coming windows only some positions are computed (sotto_padding). */
+void st_net_set_thin_padding(st_net *net, bool thin);
 /* NULL: the own encoder. */
 void st_net_set_encoder(st_net *net, st_encode_outside encode, void *user);
 
@@ -48,7 +50,8 @@ void st_net_device_bytes(const st_net *net, int device, uint64_t *caches, uint64
 /* "encode" or "decode" (a step of all sequences); NULL for another name. */
 const sotto_plan *st_net_plan(const st_net *net, const char *name);
 
-/* The last window's encoder output [n_ctx, D], for tests and tools; SOTTO_E_UNSUPPORTED after another plan has run. */
+/* The last window's encoder output [n_ctx, D], for tests and tools; SOTTO_E_UNSUPPORTED after another plan has run, and of a
+ * window whose padding is thin. */
 sotto_status st_net_encoder_output(st_net *net, float *out, sotto_error *err);
 
 #endif

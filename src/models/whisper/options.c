@@ -57,6 +57,7 @@ static sotto_status check_numbers(const sotto_whisper_options *o, const st_engin
 {
     const range_check checks[] = {
         {"task", (double)o->task, SOTTO_TRANSCRIBE, SOTTO_TRANSLATE},
+        {"padding", (double)o->padding, SOTTO_PADDING_AUTO, SOTTO_PADDING_THIN},
         {"offset", o->offset, 0, 1e12},
         {"duration", o->duration, 0, 1e12},
         {"audio_ctx", o->audio_ctx, 0, n_audio_ctx},

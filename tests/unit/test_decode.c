@@ -285,6 +285,56 @@ static void babble(fake_net *n, int window, const int32_t *history, int length, 
         want(logits, vocab->eot), logits[vocab->eot] = 30.0f;
 }
 
+/* What comes depends on all that came before. */
+static void wander(fake_net *n, int window, const int32_t *history, int length, float *logits)
+{
+    (void)n;
+    (void)window;
+    unsigned h = 7;
+    for (int i = 0; i < length; i++)
+        h = (h ^ (unsigned)history[i]) * 2654435761u, h ^= h >> 15;
+    int so_far = length;
+    sampled(vocab, history, &so_far);
+    for (int i = 0; i < 26; i++)
+        logits[A + i] = (float)(h >> i % 16 & 63) / 32.0f;
+    logits[vocab->no_speech] = 1.5f;
+    if (so_far >= 12)
+        logits[vocab->eot] = 30.0f;
+}
+
+/* Later attempts at a window take the network's answer to the prompt from the first, and end as if they had asked again. */
+static void attempts_share_the_prompt(void **state)
+{
+    (void)state;
+    static const struct {
+        float temperature;
+        int group;
+    } attempts[] = {{0, 1}, {0, 5}, {0.4f, 3}, {0, 1}, {1, 5}, {0, 4}};
+    enum { N = sizeof attempts / sizeof *attempts };
+    int32_t tokens[N][12];
+    double sums[N];
+    for (int share = 0; share < 2; share++) {
+        start(wander, NULL);
+        st_decode_options o = plain();
+        for (int i = 0; i < N; i++) {
+            o.temperature = attempts[i].temperature;
+            o.group = attempts[i].group;
+            o.again = share && i > 0;
+            const st_decode_result r = decode(&o);
+            assert_int_equal(r.n_tokens, 12);
+            assert_true(r.no_speech_prob > 0.01f);
+            if (share) {
+                assert_memory_equal(r.tokens, tokens[i], sizeof tokens[i]);
+                assert_true(r.sum_logprob == sums[i]);
+            }
+            memcpy(tokens[i], r.tokens, sizeof tokens[i]);
+            sums[i] = r.sum_logprob;
+        }
+        assert_memory_not_equal(tokens[0], tokens[1], sizeof tokens[0]); /* the beams found something else */
+        assert_int_equal(net.n_prompts, share ? 1 : N);
+    }
+}
+
 static void copy(int32_t *out, const st_decode_result *r)
 {
     assert_int_equal(r->n_tokens, 12);
@@ -364,13 +414,13 @@ static void an_unlikely_text_climbs_to_the_top(void **state)
     st_decode_result r = climb(&usual);
     assert_true(fabs((double)r.temperature - 1.0) < 1e-6);
     assert_int_equal(st_decoder_counters(decoder)->n_fallback, 5);
-    assert_int_equal(net.n_prompts, 6);
+    assert_int_equal(net.n_prompts, 1); /* for all six attempts */
     st_ladder l = usual;
     l.temperature = 0.5f;
     l.temperature_inc = 0.3f; /* 0.5, 0.8 */
     r = climb(&l);
     assert_true(fabs((double)r.temperature - 0.8) < 1e-6);
-    assert_int_equal(net.n_prompts, 8);
+    assert_int_equal(net.n_prompts, 2);
     l.temperature_inc = 0;
     r = climb(&l);
     assert_true(r.temperature == 0.5f);
@@ -435,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nan_is_a_device_error, setup, teardown),
         cmocka_unit_test_setup_teardown(abort_is_asked_before_every_step, setup, teardown),
         cmocka_unit_test_setup_teardown(everything_suppressed_ends_the_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(attempts_share_the_prompt, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_seed_gives_the_same_text, setup, teardown),
         cmocka_unit_test_setup_teardown(best_of_keeps_the_best_candidate, setup, teardown),
         cmocka_unit_test_setup_teardown(a_good_result_is_taken_at_once, setup, teardown),

@@ -23,11 +23,13 @@ static sotto_status allocate(st_decoder *d, sotto_error *err)
     d->room = st_alloc(n_out * n_vocab, sizeof *d->room);
     d->block_max = st_alloc(n_blocks, sizeof *d->block_max);
     d->block_sum = st_alloc(n_blocks + 2, sizeof *d->block_sum);
+    d->first = st_alloc(n_vocab + 2 * n_blocks, sizeof *d->first);
     d->rows = st_alloc(n_rows, sizeof *d->rows);
     d->initial = st_alloc(n_ctx, sizeof *d->initial);
     d->token_store = st_alloc(n_store * n_tokens, sizeof *d->token_store);
     d->logprob_store = st_alloc(n_store * n_tokens, sizeof *d->logprob_store);
-    if (!d->room || !d->block_max || !d->block_sum || !d->rows || !d->initial || !d->token_store || !d->logprob_store)
+    if (!d->room || !d->block_max || !d->block_sum || !d->first || !d->rows || !d->initial || !d->token_store ||
+        !d->logprob_store)
         return st_fail_memory(err, n_out * n_vocab * sizeof *d->room, "the logits of a session");
     for (size_t i = 0; i < n_store; i++) {
         st_sequence *s = i == 0 ? &d->best : i <= n_seq ? &d->sequences[i - 1] : &d->others[i - 1 - n_seq];
@@ -64,8 +66,8 @@ void st_decoder_free(st_decoder *d)
 {
     if (!d)
         return;
-    void *const blocks[] = {d->room,        d->block_max,     d->block_sum, d->rows,    d->initial,
-                            d->token_store, d->logprob_store, d->text,      d->repaired};
+    void *const blocks[] = {d->room,    d->block_max,   d->block_sum,     d->first, d->rows,
+                            d->initial, d->token_store, d->logprob_store, d->text,  d->repaired};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         st_free(blocks[i]);
     st_free(d);
@@ -220,6 +222,33 @@ static sotto_status probability(st_decoder *d, int32_t token, float *out, sotto_
     return SOTTO_OK;
 }
 
+/* The network's answer to the prompt is kept for attempts that follow, as steps may overwrite it. */
+static sotto_status prompt(st_decoder *d, const st_decode_options *o, sotto_error *err)
+{
+    const size_t n_vocab = (size_t)d->engine.n_vocab, n_blocks = 2 * (size_t)st_logits_blocks(d->engine.n_vocab);
+    float *const blocks = d->first + n_vocab;
+    if (o->again) {
+        int32_t dst[ST_MAX_SEQUENCES], src[ST_MAX_SEQUENCES] = {0};
+        for (int i = 0; i < d->engine.n_seq; i++)
+            dst[i] = i;
+        d->engine.reorder(d->engine.ctx, dst, src, d->engine.n_seq, d->n_initial);
+        memcpy(d->room, d->first, n_vocab * sizeof *d->room); /* filters write to it */
+        const st_row kept = {.logits = d->room, .blocks = d->first_has_blocks ? blocks : NULL};
+        d->logits[0] = row_of(d, &kept);
+        return SOTTO_OK;
+    }
+    ST_TRY(build_initial(d, o, err));
+    ST_TRY(run_prompt(d, err));
+    ST_TRY(probability(d, d->vocab->no_speech, &d->no_speech, err));
+    const st_row *last = &d->rows[d->n_initial - 1];
+    memcpy(d->first, last->logits, n_vocab * sizeof *d->first);
+    d->first_has_blocks = last->blocks != NULL;
+    if (d->first_has_blocks)
+        memcpy(blocks, last->blocks, n_blocks * sizeof *blocks);
+    d->logits[0] = d->logits[1];
+    return SOTTO_OK;
+}
+
 /* ---- the window ---- */
 
 static sotto_status summarise(st_decoder *d, const st_decode_options *o, st_decode_result *out, sotto_error *err)
@@ -252,10 +281,8 @@ sotto_status st_decode(st_decoder *d, const st_decode_options *o, st_decode_resu
         return st_fail(err, SOTTO_E_ARGUMENT, "%d sequences at once, expected 1 to %d", o->group, d->engine.n_seq);
     if (o->grammar)
         ST_TRY(st_grammar_filter_tidy(o->grammar, NULL, 0, err));
-    ST_TRY(build_initial(d, o, err));
-    ST_TRY(run_prompt(d, err));
-    ST_TRY(probability(d, d->vocab->no_speech, &out->no_speech_prob, err));
-    d->logits[0] = d->logits[1];
+    ST_TRY(prompt(d, o, err));
+    out->no_speech_prob = d->no_speech;
     if (o->temperature == 0.0f && o->group > 1) {
         ST_TRY(st_search_beam(d, o, err));
         return summarise(d, o, out, err);

@@ -1,6 +1,6 @@
 /* decode.h: one window whose audio is encoded already: options in, the best token sequence out.
  * Source: DecodingTask, GreedyDecoder, BeamSearchDecoder and MaximumLikelihoodRanker of openai-whisper's decoding.py.
- * The prompt goes through the network once, for one sequence; the others begin as its copies. */
+ * The prompt goes through the network once, for one sequence; the others begin as its copies, and so do later attempts. */
 #ifndef SOTTO_SRC_MODELS_WHISPER_DECODE_H
 #define SOTTO_SRC_MODELS_WHISPER_DECODE_H
 
@@ -24,6 +24,7 @@ typedef struct st_decode_options {
     st_filters filters;
     st_grammar_filter *grammar; /* that the text is to follow, NULL = none; see follow.h */
     float grammar_penalty;
+    bool again;      /* window and prompt are those of the decoder's last st_decode, and nothing was decoded since */
     int32_t n_steps; /* of 0.02 s that the window holds, 0 = as many as there are timestamps; of use to the grammar only */
 } st_decode_options;
 

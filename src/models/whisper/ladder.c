@@ -37,6 +37,7 @@ sotto_status st_ladder_decode(st_decoder *d, const st_ladder *l, const st_decode
     for (int i = 0;; i++) {
         o.temperature = (float)attempt(l, i);
         o.group = o.temperature > 0.0f ? l->best_of : l->beam_size;
+        o.again = i > 0;
         const sotto_status status = st_decode(d, &o, out, err);
         if (status != SOTTO_OK)
             return status;

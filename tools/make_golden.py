@@ -274,7 +274,7 @@ THIN_FRAMES = 701
 
 def thin_encoder(encoder, mel):
     """The original's encoder on a window with THIN_FRAMES of sound, but behind the convolutions of the padding only some positions
-    are kept: those of its first 2 s, then every fourth."""
+    are kept: those of its first 2 s, then every fourth. The decoder sees each once for every position up to the next."""
     import torch.nn.functional as functional
 
     x = functional.gelu(encoder.conv2(functional.gelu(encoder.conv1(mel)))).permute(0, 2, 1)
@@ -284,7 +284,8 @@ def thin_encoder(encoder, mel):
     x = x[:, kept]
     for block in encoder.blocks:
         x = block(x)
-    return encoder.ln_post(x), len(kept)
+    stands = [max(k for k, at in enumerate(kept) if at <= i) for i in range(encoder.positional_embedding.shape[0])]
+    return encoder.ln_post(x)[:, stands], len(kept)
 
 
 def make_thin(_args):

@@ -106,6 +106,7 @@ static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, st_encode
     x = sotto_conv_1d(b->g, x, use(b, m->conv2_w), use(b, m->conv2_b), 3, 2, 1, SOTTO_ACT_GELU, pos); /* [n_ctx, D] */
     if (shape->n_kept < shape->n_ctx) {
         io->keep = row_input(b->g, "keep", shape->n_kept);
+        io->spread = row_input(b->g, "spread", shape->n_ctx);
         x = sotto_get_rows(b->g, x, io->keep); /* [n_kept, D] */
     }
     for (int i = 0; i < m->h.n_audio_layer; i++) {
@@ -121,28 +122,30 @@ static sotto_tensor *encoder(builder *b, const sotto_whisper_model *m, st_encode
 sotto_status st_graph_encode(const sotto_whisper_model *m, const st_caches *caches, const st_encode_shape *shape,
                              st_encode_graph *out, sotto_error *err)
 {
-    const int64_t n_kept = shape->n_kept;
+    const int64_t n_ctx = shape->n_ctx;
     ST_TRY(sotto_graph_create(shape->own_encoder ? "encode" : "cross", &out->graph, err));
     sotto_graph *g = out->graph;
     sotto_graph_set_compute(g, encoder_compute(m));
     builder b = {g, m->h.n_audio_state, m->h.n_audio_head, encoder_compute(m), encoder_compute(m)};
     sotto_tensor *x;
-    out->keep = NULL;
+    out->keep = out->spread = NULL;
     if (shape->own_encoder) {
-        const int64_t dim[2] = {m->h.n_mels, 2 * (int64_t)shape->n_ctx};
+        const int64_t dim[2] = {m->h.n_mels, 2 * n_ctx};
         out->input = sotto_graph_input(g, "log_mel", SOTTO_F32, 2, dim);
         x = encoder(&b, m, out, shape);
     } else {
-        const int64_t dim[2] = {b.d, n_kept};
+        const int64_t dim[2] = {b.d, n_ctx};
         out->input = x = sotto_graph_input(g, "encoder_output", SOTTO_F32, 2, dim);
     }
     const int64_t first = (int64_t)shape->window * m->h.n_audio_ctx; /* of the window's rows in the caches */
     for (int i = 0; i < m->h.n_text_layer; i++) {
         const st_attention_weights *w = &m->decoder[i].cross;
         sotto_tensor *kv = linear(&b, x, w->kv_w, w->kv_b, SOTTO_ACT_NONE, NULL); /* [n_kept, 2 D] */
+        if (out->spread)
+            kv = sotto_get_rows(g, kv, out->spread); /* [n_ctx, 2 D] */
         sotto_tensor *const cache[2] = {use(&b, caches->cross_k[i]), use(&b, caches->cross_v[i])};
         for (int part = 0; part < 2; part++)
-            (void)sotto_copy_into(g, sotto_view_slice(g, cache[part], 1, first, n_kept),
+            (void)sotto_copy_into(g, sotto_view_slice(g, cache[part], 1, first, n_ctx),
                                   heads_first(&b, heads(&b, part_of(&b, kv, part))));
     }
     out->output = x;

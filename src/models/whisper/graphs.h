@@ -14,12 +14,13 @@ typedef struct st_encode_graph {
     sotto_graph *graph;
     sotto_tensor *input;  /* log-mel [2 n_ctx, n_mels], or with own_encoder false the encoder's output [n_ctx, D] */
     sotto_tensor *keep;   /* i32 [n_kept]: positions that are kept behind the convolutions; NULL when all are */
+    sotto_tensor *spread; /* i32 [n_ctx]: which of these stands in the caches for each position; NULL with keep */
     sotto_tensor *output; /* [n_kept, D] */
 } st_encode_graph;
 
 typedef struct st_encode_shape {
     int window;        /* whose cross caches are filled */
-    int n_ctx, n_kept; /* positions of the convolutions and, at most as many, of all that follows */
+    int n_ctx, n_kept; /* positions of the convolutions and the caches and, at most as many, of all between them */
     bool own_encoder;
 } st_encode_shape;
 

@@ -20,7 +20,7 @@ enum {
     BATCH_PROMPT_STEP = 32,
     BATCH_WANT_STEP = 8,
     MAX_SEQUENCES = 16, /* of a window */
-    /* Of padding that is thin all positions of the first 2 s are kept, then every fourth (docs/quality.md). */
+    /* Of padding that is thin all positions of the first 2 s are kept, then every fourth (sotto_padding). */
     WHOLE_PADDING = 100,
     THIN_STEP = 4,
     N_LISTS = 12        /* inputs with a number for each row, the rows wanted, and four of these numbers for them */
@@ -28,7 +28,7 @@ enum {
 
 typedef struct encode_plan {
     sotto_plan *plan; /* NULL: not made yet */
-    int n_kept;       /* rows in the cross caches */
+    int n_kept;       /* positions behind the convolutions */
     st_encode_graph io;
 } encode_plan;
 
@@ -52,7 +52,7 @@ struct st_net {
     encode_plan *encode; /* [n_window] */
     int last_window;     /* of the last encode */
     bool encode_is_own, thin_padding;
-    int32_t *keep; /* [n_audio_ctx] */
+    int32_t *keep, *spread; /* [n_audio_ctx] */
     st_encode_outside outside;
     void *outside_user;
     float *outside_mel, *outside_out; /* [n_mels, 3000], [n_audio_ctx, D] */
@@ -226,9 +226,10 @@ static sotto_status init(st_net *net, sotto_error *err)
     net->cache_tensors = st_calloc(4 * n_layer, sizeof *net->cache_tensors);
     net->encode = st_calloc((size_t)net->n_window, sizeof *net->encode);
     net->keep = st_calloc((size_t)h->n_audio_ctx, sizeof *net->keep);
+    net->spread = st_calloc((size_t)h->n_audio_ctx, sizeof *net->spread);
     net->rows_cap = h->n_text_ctx + BATCH_PROMPT_STEP;
     net->rows = st_calloc(N_LISTS * (size_t)net->rows_cap, sizeof *net->rows);
-    if (!net->cache_tensors || !net->encode || !net->keep || !net->rows)
+    if (!net->cache_tensors || !net->encode || !net->keep || !net->spread || !net->rows)
         return st_fail_memory(err, 4 * n_layer * sizeof *net->cache_tensors, "the lists of the decoder's cache");
     ST_TRY(init_cells(net, n_cell, err));
     net->caches = (st_caches){net->cache_tensors, net->cache_tensors + n_layer, net->cache_tensors + 2 * n_layer,
@@ -264,6 +265,7 @@ static void release(st_net *net)
     st_free(net->cells);
     st_free(net->encode);
     st_free(net->keep);
+    st_free(net->spread);
     st_free(net->cache_tensors);
     st_free(net->rows);
     st_free(net->blocks);
@@ -418,14 +420,25 @@ static sotto_status encode_outside(st_net *net, const encode_plan *e, const floa
     return sotto_plan_set(e->plan, e->io.input, 0, net->outside_out, bytes, err);
 }
 
-/* Positions that a window of n_frames keeps, in net->keep. */
+/* Positions that a window of n_frames keeps, in net->keep, each of which stands for those that follow it, in net->spread. */
 static int keep_positions(const st_net *net, int n_frames)
 {
-    const int sound = (n_frames + 1) / 2, step = net->thin_padding && net->encode_is_own ? THIN_STEP : 1;
+    const int whole = (n_frames + 1) / 2 + WHOLE_PADDING, step = net->thin_padding && net->encode_is_own ? THIN_STEP : 1;
     int n = 0;
-    for (int at = 0; at < net->n_ctx; at += at < sound + WHOLE_PADDING ? 1 : step)
-        net->keep[n++] = at;
+    for (int at = 0; at < net->n_ctx; at++) {
+        if (at < whole || (at - whole) % step == 0)
+            net->keep[n++] = at;
+        net->spread[at] = n - 1;
+    }
     return n;
+}
+
+static sotto_status set_positions(const st_net *net, const encode_plan *e, sotto_error *err)
+{
+    if (!e->io.keep)
+        return SOTTO_OK;
+    ST_TRY(sotto_plan_set(e->plan, e->io.keep, 0, net->keep, (size_t)e->n_kept * sizeof *net->keep, err));
+    return sotto_plan_set(e->plan, e->io.spread, 0, net->spread, (size_t)net->n_ctx * sizeof *net->spread, err);
 }
 
 static sotto_status encode(void *ctx, int window, const float *log_mel, int n_frames, sotto_error *err)
@@ -438,8 +451,7 @@ static sotto_status encode(void *ctx, int window, const float *log_mel, int n_fr
     const int n_kept = keep_positions(net, n_frames);
     if (!e->plan || e->n_kept != n_kept)
         ST_TRY(build_encode(net, &(st_encode_shape){window, net->n_ctx, n_kept, net->encode_is_own}, err));
-    if (e->io.keep)
-        ST_TRY(sotto_plan_set(e->plan, e->io.keep, 0, net->keep, (size_t)n_kept * sizeof *net->keep, err));
+    ST_TRY(set_positions(net, e, err));
     if (net->encode_is_own) {
         const size_t bytes = 2 * (size_t)net->n_ctx * (size_t)net->m->h.n_mels * sizeof *log_mel;
         ST_TRY(sotto_plan_set(e->plan, e->io.input, 0, log_mel, bytes, err));
@@ -489,7 +501,7 @@ static sotto_status fill_lists(st_net *net, const st_row *rows, int n_rows, cons
         in->asked[SEQUENCE][i] = r->seq;
         in->asked[N_KV][i] = r->pos + 1;
         in->asked[CROSS_BASE][i] = window * net->m->h.n_audio_ctx;
-        in->asked[CROSS_N][i] = net->encode[window].n_kept;
+        in->asked[CROSS_N][i] = net->n_ctx;
         if (r->logits)
             in->want[(*n_want)++] = i;
     }

@@ -274,13 +274,13 @@ THIN_FRAMES = 701
 
 def thin_encoder(encoder, mel):
     """The original's encoder on a window with THIN_FRAMES of sound, but behind the convolutions of the padding only some positions
-    are kept: those of its first 2 s, then every fourth. The decoder sees each once for every position up to the next."""
+    are kept: those of its first 4 s, then every eighth. The decoder sees each once for every position up to the next."""
     import torch.nn.functional as functional
 
     x = functional.gelu(encoder.conv2(functional.gelu(encoder.conv1(mel)))).permute(0, 2, 1)
     x = x + encoder.positional_embedding
-    whole = (THIN_FRAMES + 1) // 2 + 100
-    kept = list(range(whole)) + list(range(whole, x.shape[1], 4))
+    whole = (THIN_FRAMES + 1) // 2 + 200
+    kept = list(range(whole)) + list(range(whole, x.shape[1], 8))
     x = x[:, kept]
     for block in encoder.blocks:
         x = block(x)

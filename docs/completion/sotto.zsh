@@ -68,6 +68,7 @@ _sotto()
             '--offset-t[start here, in milliseconds]:value:_files' \
             '--duration[stop after so many milliseconds; 0 = at the end]:value:_files' \
             '--audio-ctx[encoder positions of a window (50 a second); 0 = all]:value:_files' \
+            '--padding[compute all of the silence that fills windows up, or a part; auto = a part with --batch]:value:(auto whole thin)' \
             '--beam-size[beams at temperature 0; 0 or 1 is greedy]:value:_files' \
             '--best-of[candidates at higher temperatures]:value:_files' \
             '--patience[beam search ends with beam-size * X finished beams]:value:_files' \

@@ -102,7 +102,7 @@ typedef struct sotto_whisper_segment sotto_whisper_segment;
 typedef enum sotto_whisper_task { SOTTO_TRANSCRIBE = 0, SOTTO_TRANSLATE = 1 } sotto_whisper_task;
 
 /* What the encoder computes of the padding that fills a window up behind its sound. Whole, as in the original: all positions.
- * Thin: those of the first 2 s, then every fourth, at its place, which the decoder sees in place of the three behind it as well. The
+ * Thin: those of the first 4 s, then every eighth, at its place, which the decoder sees in place of the seven behind it as well. The
  * shorter a window, the more that saves: of half a window a third of the encoder's time. Few words differ (docs/quality.md). */
 typedef enum sotto_padding {
     SOTTO_PADDING_AUTO = 0, /* thin with batch above 1, whose chunks are 20 s on average, else whole */

@@ -20,9 +20,9 @@ enum {
     BATCH_PROMPT_STEP = 32,
     BATCH_WANT_STEP = 8,
     MAX_SEQUENCES = 16, /* of a window */
-    /* Of padding that is thin all positions of the first 2 s are kept, then every fourth (sotto_padding). */
-    WHOLE_PADDING = 100,
-    THIN_STEP = 4,
+    /* Of padding that is thin all positions of the first 4 s are kept, then every eighth (docs/quality.md). */
+    WHOLE_PADDING = 200,
+    THIN_STEP = 8,
     N_LISTS = 12        /* inputs with a number for each row, the rows wanted, and four of these numbers for them */
 };
 

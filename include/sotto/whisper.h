@@ -120,7 +120,7 @@ typedef struct sotto_whisper_options {
 
     /* Window: nothing outside [offset, offset + duration) is heard. Seconds; duration 0 = to the end. */
     double offset, duration;
-    int audio_ctx; /* encoder positions, 1 .. n_audio_ctx; 0 = all. Windows are then as much shorter */
+    int audio_ctx;         /* encoder positions, 1 .. n_audio_ctx; 0 = all. Windows are then as much shorter */
     sotto_padding padding; /* Default SOTTO_PADDING_AUTO */
 
     /* Decoding */

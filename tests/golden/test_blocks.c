@@ -89,7 +89,8 @@ static void compare(const sotto_whisper_model *whole, const sotto_whisper_model 
             if (st_frontend_feed(p.frontend, r.pcm, SAMPLES, NULL, &err) || st_frontend_finish(p.frontend, NULL, &err))
                 fail_msg("%s", err.text);
             st_frontend_window(p.frontend, 0, ST_WINDOW_FRAMES, mel);
-            if (p.engine.encode(p.engine.ctx, 0, mel, ST_WINDOW_FRAMES, &err) || st_net_encoder_output(p.net, encoded, &err))
+            if (p.engine.encode(p.engine.ctx, 0, mel, ST_WINDOW_FRAMES, &err) ||
+                st_net_encoder_output(p.net, encoded, &err))
                 fail_msg("%s", err.text);
             parts_logits(&p, prompt, n, want);
             hear(&q, mel, prompt, n, got);

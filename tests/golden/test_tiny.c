@@ -179,7 +179,8 @@ static void every_cpu_level(void **state)
     assert_true(done > 0);
 }
 
-static double thin_error(const parts *p, const golden *g, const float *mel, int n_frames, const char *entry, float *logits)
+static double thin_error(const parts *p, const golden *g, const float *mel, int n_frames, const char *entry,
+                         float *logits)
 {
     sotto_error err;
     int32_t tokens[448];

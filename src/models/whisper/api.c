@@ -344,8 +344,8 @@ sotto_status sotto_whisper_begin(sotto_whisper_session *session, const sotto_whi
     ST_TRY(begin_logic(session, o, err));
     const int n_audio_ctx = session->model->h.n_audio_ctx;
     ST_TRY(st_net_set_audio_ctx(session->net, o->audio_ctx > 0 ? o->audio_ctx : n_audio_ctx, err));
-    st_net_set_thin_padding(session->net, o->padding == SOTTO_PADDING_THIN ||
-                                              (o->padding == SOTTO_PADDING_AUTO && session->batched));
+    st_net_set_thin_padding(session->net,
+                            o->padding == SOTTO_PADDING_THIN || (o->padding == SOTTO_PADDING_AUTO && session->batched));
     st_frontend_reset(session->frontend);
     session->run = (sotto_run_options){.abort = o->abort,
                                        .abort_user = o->user,

@@ -28,9 +28,9 @@ struct st_decoder {
     double *block_sum;                      /* [blocks of n_vocab + 2]: scratch */
     float *first; /* [n_vocab] and 2 [blocks of n_vocab]: the logits that the prompt ended with, and their blocks */
     bool first_has_blocks;
-    float no_speech;                        /* probability, from the same pass */
-    st_row *rows;                           /* [max(n_text_ctx, n_seq)] */
-    int32_t *initial;                       /* [n_text_ctx]: prompt, start of transcript, language, task, prefix */
+    float no_speech;  /* probability, from the same pass */
+    st_row *rows;     /* [max(n_text_ctx, n_seq)] */
+    int32_t *initial; /* [n_text_ctx]: prompt, start of transcript, language, task, prefix */
     int n_initial, sot_index;
     int32_t *token_store;
     float *logprob_store;

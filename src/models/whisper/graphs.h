@@ -36,14 +36,14 @@ typedef struct st_decode_rows {
 
 typedef struct st_decode_graph {
     sotto_graph *graph;
-    sotto_tensor *token, *position;     /* i32 [n_rows] */
-    sotto_tensor *cell;                 /* i32 [n_rows]: where the row's key and value go; -1 = a padding row */
-    sotto_tensor *list;                 /* i32 [n_seq, n_text_ctx]: cells of each sequence */
-    st_decode_rows rows;                /* of n_rows */
-    sotto_tensor *want;                 /* i32 [n_want]: rows whose logits are wanted; NULL when all are */
-    st_decode_rows wanted;              /* of these; NULL when all are */
-    sotto_tensor *logits;               /* [n_want, n_vocab] */
-    sotto_tensor *blocks;               /* [n_want, 2, blocks]: sotto_block_sums of these */
+    sotto_tensor *token, *position; /* i32 [n_rows] */
+    sotto_tensor *cell;             /* i32 [n_rows]: where the row's key and value go; -1 = a padding row */
+    sotto_tensor *list;             /* i32 [n_seq, n_text_ctx]: cells of each sequence */
+    st_decode_rows rows;            /* of n_rows */
+    sotto_tensor *want;             /* i32 [n_want]: rows whose logits are wanted; NULL when all are */
+    st_decode_rows wanted;          /* of these; NULL when all are */
+    sotto_tensor *logits;           /* [n_want, n_vocab] */
+    sotto_tensor *blocks;           /* [n_want, 2, blocks]: sotto_block_sums of these */
 } st_decode_graph;
 
 sotto_status st_graph_decode(const sotto_whisper_model *m, const st_caches *caches, int n_seq, int n_rows, int n_want,

@@ -23,7 +23,7 @@ enum {
     /* Of padding that is thin all positions of the first 4 s are kept, then every eighth (docs/quality.md). */
     WHOLE_PADDING = 200,
     THIN_STEP = 8,
-    N_LISTS = 12        /* inputs with a number for each row, the rows wanted, and four of these numbers for them */
+    N_LISTS = 12 /* inputs with a number for each row, the rows wanted, and four of these numbers for them */
 };
 
 typedef struct encode_plan {

@@ -200,13 +200,23 @@ static void need_copy(const st_cpu_kernels *k, const sotto_tensor *node, st_cpu_
     need->units[0] = node->dim[0] > 0 ? st_tensor_n_rows(node) : 0;
 }
 
+/* Rows are visited in the order in which the source has them: heads that come first in the result are parts of a row there. */
+static int64_t row_at(const sotto_tensor *x, int64_t visit)
+{
+    const int64_t n = x->dim[1] * x->dim[2], i = visit % n;
+    if (x->stride[2] >= x->stride[1])
+        return visit;
+    return visit - i + i % x->dim[2] * x->dim[1] + i / x->dim[2];
+}
+
 static void run_copy(st_cpu_run *r, const sotto_tensor *node, int phase)
 {
     (void)phase;
     const sotto_tensor *x = node->src[0], *y = node->src[1] != NULL ? node->src[1] : node;
     int64_t start, count;
     while ((count = st_cpu_take(r, rows_of(y->dim[0]), &start)) > 0)
-        for (int64_t i = start; i < start + count; i++) {
+        for (int64_t visit = start; visit < start + count; visit++) {
+            const int64_t i = row_at(x, visit);
             const char *from = st_cpu_row(x, st_tensor_data(x), i);
             char *to = st_cpu_row(y, st_tensor_data(y), i);
             if (y->dtype == SOTTO_Q8_0)

@@ -88,7 +88,13 @@ static void check_blocks(const st_cpu_kernels *k)
                    : kind == 3 ? test_random() * 3e38f
                    : kind == 4 ? test_random() * 1e-7f
                                : test_random() * (float)(1 + kind);
-            if (kind == 1 && i % 32 == 0)
+            if (kind == 7) /* halves and their neighbours */
+                x[i] = (float)((int)(test_random_bits() % 254) - 127) + 0.5f;
+            if (kind == 7 && i % 3)
+                x[i] = nextafterf(x[i], i % 3 == 1 ? -1e3f : 1e3f);
+            if (kind == 7 && i % 5 == 0)
+                x[i] = nextafterf(0.5f, i % 2 ? 0 : 1) * (i % 3 ? 1.0f : -1.0f);
+            if ((kind == 1 || kind == 7) && i % 32 == 0)
                 x[i] = 127;
             if (kind == 5 && i % 7 == 0)
                 x[i] = i % 2 ? NAN : -NAN;

@@ -287,22 +287,33 @@ INL vf q8_level(vf x)
     return v_min(v_set1(127.0f), v_max(v_set1(-127.0f), r));
 }
 
+/* The same of numbers up to 127. What is added before the cut is the number below 1/2, as of that one 1/2 would make 1. */
+INL vi q8_plain_level(vf x)
+{
+    const vf below = v_set1(0.49999997f), zero = v_zero();
+    return v_cut(v_add(x, v_sel_gt(zero, x, v_sub(zero, below), below)));
+}
+
 static void to_q8_0(const float *x, void *blocks, int64_t n)
 {
     uint8_t *out = blocks;
     for (int64_t i = 0; i < n; i += 32, x += 32, out += 34) {
-        vf top = v_zero();
+        vf top = v_zero(), sum = v_zero();
         UNROLL for (int j = 0; j < 32; j += VL)
         {
             const vf v = v_load(x + j);
             top = v_max(v_max(v_sub(v_zero(), v), v), top); /* NaN loses */
+            sum = v_add(sum, v);
         }
-        const float d = v_hmax(top) / 127.0f, inverse = d != 0 ? 1.0f / d : 0.0f;
+        const float d = v_hmax(top) / 127.0f, inverse = d != 0 ? 1.0f / d : 0.0f, total = v_hsum(sum);
+        const bool plain =
+            total - total == 0 && (d == 0 || d > 1e-30f); /* numbers all of them, and no quotient too large */
         uint16_t half;
         v_store_f16_n(&half, v_set1(d), 1);
         memcpy(out, &half, sizeof half);
-        UNROLL for (int j = 0; j < 32; j += VL)
-        {
+        UNROLL for (int j = 0; plain && j < 32; j += VL)
+            vi_store_bytes(out + 2 + j, q8_plain_level(v_mul(v_load(x + j), v_set1(inverse))));
+        for (int j = 0; !plain && j < 32; j += VL) {
             const vf r = q8_level(v_mul(v_load(x + j), v_set1(inverse)));
             vi_store_bytes(out + 2 + j, v_as_int(v_add(r, v_set1(12582912.0f)))); /* the sum's low bits are the number */
         }

@@ -186,6 +186,11 @@ INL vf vi_float(vi a)
 {
     return __builtin_convertvector(a, vf);
 }
+/* toward zero, |v| < 2^31 */
+INL vi v_cut(vf v)
+{
+    return __builtin_convertvector(v, vi);
+}
 INL vf vi_as_float(vi a)
 {
     return (vf)a;

@@ -174,6 +174,10 @@ INL vf vi_float(vi a)
 {
     return _mm256_cvtepi32_ps(a);
 }
+INL vi v_cut(vf v)
+{
+    return _mm256_cvttps_epi32(v);
+}
 INL vf vi_as_float(vi a)
 {
     return _mm256_castsi256_ps(a);

@@ -187,6 +187,10 @@ INL vf vi_float(vi a)
 {
     return _mm512_cvtepi32_ps(a);
 }
+INL vi v_cut(vf v)
+{
+    return _mm512_cvttps_epi32(v);
+}
 INL vf vi_as_float(vi a)
 {
     return _mm512_castsi512_ps(a);

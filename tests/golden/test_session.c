@@ -169,6 +169,36 @@ static void a_batch_gives_the_same_every_time(void **state)
     sotto_whisper_model_free(model);
 }
 
+/* Padding is thin where it is asked for, and where it is not, in batches. A full window has none, and is the same. */
+static void padding_is_thin_in_batches(void **state)
+{
+    (void)state;
+    static const sotto_padding kinds[] = {SOTTO_PADDING_AUTO, SOTTO_PADDING_WHOLE, SOTTO_PADDING_THIN};
+    enum { AUTO, WHOLE, THIN };
+    sotto_whisper_model *model = open_model(TINY);
+    sotto_whisper_session *s = open_session(model);
+    float *pcm = make_noise(30 * RATE, 4);
+    uint64_t heard[2][3], full[3];
+    for (int batch = 0; batch < 2; batch++)
+        for (int k = 0; k < 3; k++) {
+            sotto_whisper_options o = short_options();
+            o.batch = batch + 1;
+            o.padding = kinds[k];
+            run(s, pcm, 5 * RATE, &o);
+            heard[batch][k] = digest(s);
+            o.batch = 1;
+            o.timestamps = false; /* so that there is one window */
+            run(s, pcm, 30 * RATE, &o);
+            full[k] = digest(s);
+        }
+    assert_true(heard[0][AUTO] == heard[0][WHOLE] && heard[0][AUTO] != heard[0][THIN]);
+    assert_true(heard[1][AUTO] == heard[1][THIN] && heard[1][AUTO] != heard[1][WHOLE]);
+    assert_true(full[AUTO] == full[WHOLE] && full[AUTO] == full[THIN]);
+    free(pcm);
+    sotto_whisper_session_free(s);
+    sotto_whisper_model_free(model);
+}
+
 /* In f16, whose caches are whole lines of 64 bytes. */
 static void a_batch_takes_caches_for_each_window(void **state)
 {
@@ -571,6 +601,7 @@ int main(void)
         cmocka_unit_test(a_second_session_costs_only_its_own_memory),
         cmocka_unit_test(models_from_memory_and_callbacks),
         cmocka_unit_test(a_batch_gives_the_same_every_time),
+        cmocka_unit_test(padding_is_thin_in_batches),
         cmocka_unit_test(a_batch_takes_caches_for_each_window),
         cmocka_unit_test(a_batch_is_chosen_by_the_threads),
         cmocka_unit_test(null_is_refused_everywhere),

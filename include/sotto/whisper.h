@@ -105,7 +105,7 @@ typedef enum sotto_whisper_task { SOTTO_TRANSCRIBE = 0, SOTTO_TRANSLATE = 1 } so
  * Thin: those of the first 4 s, then every eighth, at its place, which the decoder sees in place of the seven behind it as well. The
  * shorter a window, the more that saves: of half a window a third of the encoder's time. Few words differ (docs/quality.md). */
 typedef enum sotto_padding {
-    SOTTO_PADDING_AUTO = 0, /* thin with batch above 1, whose chunks are 20 s on average, else whole */
+    SOTTO_PADDING_AUTO = 0, /* thin with batch above 1, whose chunks are 18 s on average, else whole */
     SOTTO_PADDING_WHOLE = 1,
     SOTTO_PADDING_THIN = 2
 } sotto_padding;

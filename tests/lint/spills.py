@@ -30,6 +30,8 @@ BOUNDS = [
     ("product_v4", r"skinny_Q5_[01]_\d", 30),
     ("product_v4", r"skinny_F16_1", 12),  # clang, which converts all weights of a block before it multiplies them
     ("window_amx", r"window_bf16", 4),
+    ("window_vnni", r"score_\d+_1", 4),  # clang
+    ("window_vnni", r"add_values_(?:32_\d|64_1)", 80),  # clang, which unpacks the values of sixteen cells first; gcc none
     ("dot_(?:v4|avx512vnni)", r"direct_\w+", 40),  # masks that clang keeps there; gcc none
     ("dot_avx512vnni", r"product_\w+", 20),  # two groups at once
     ("dot_(?:v3|avxvnni)", r"direct_\w+", 80),  # sixteen registers

@@ -444,6 +444,7 @@ void st_cpu_fill_narrow_vnni(st_cpu_kernels *k);
 void st_cpu_fill_attention_v3(st_cpu_kernels *k);
 void st_cpu_fill_attention_vnni(st_cpu_kernels *k);
 void st_cpu_fill_block_amx(st_cpu_kernels *k);
+void st_cpu_fill_window_vnni(st_cpu_kernels *k);
 void st_cpu_fill_window_amx(st_cpu_kernels *k);
 void st_cpu_fill_attention_amx(st_cpu_kernels *k);
 void st_cpu_fill_narrow_amx(st_cpu_kernels *k);

@@ -26,10 +26,14 @@
 #endif
 #if defined(ST_CHECKED_BUILD)
 #define UNROLL /* every access is checked: unrolled, a kernel takes the compiler minutes */
+#define ROLLED
 #elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define UNROLL _Pragma("GCC unroll 64")
+#define ROLLED \
+    _Pragma("GCC unroll 1") /* rather than held to be short enough, with more numbers than there are registers */
 #endif
 /* What iq4_nl's nibbles stand for, plus 128. */
 static const uint8_t st_iq4_bytes[16]

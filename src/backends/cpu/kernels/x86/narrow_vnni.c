@@ -38,4 +38,5 @@ void st_cpu_fill_narrow_vnni(st_cpu_kernels *k)
     set_rows(&k->bf16);
     k->bf16.pack_row = pack_row_bf16;
     st_cpu_fill_attention_vnni(k);
+    st_cpu_fill_window_vnni(k);
 }

@@ -13,14 +13,10 @@
 #include <string.h>
 
 #include "../vec.h"
-#include "backends/cpu/cpu_kernels.h"
 #include "bf16_powers.h"
+#include "window_cells.h"
 
-enum {
-    STEP = 32,   /* cells that are met at once */
-    MARGIN = 16, /* powers of two that the reference is above the largest score, so that it rarely changes */
-    TILE = 1024  /* bytes */
-};
+enum { TILE = 1024 }; /* bytes */
 
 typedef struct areas {
     float *base, *sum; /* of each query, [2][8]: its reference, and the sum of its probabilities in two halves */
@@ -29,8 +25,7 @@ typedef struct areas {
     float *scores;     /* of two steps, [2 halves][16 cells][16] */
     uint8_t *p;        /* [8 queries, 8 times nothing][32 cells] bf16 */
     uint8_t *values;   /* [16 pairs of cells][d][2] bf16 */
-    uint8_t *cells;    /* of two steps, [keys, values][32 cells][d] bf16: those that do not lie in a row */
-    uint8_t *seen;     /* of two steps, [32 cells]: the queries that see the cell, as bits */
+    copies copies;
 } areas;
 
 static areas areas_of(const st_cpu_cells *c)
@@ -43,8 +38,8 @@ static areas areas_of(const st_cpu_cells *c)
     s.scores = (float *)(void *)(s.queries + 2 * TILE);
     s.p = s.queries + 6 * TILE;
     s.values = s.p + TILE;
-    s.cells = s.values + 64 * c->d;
-    s.seen = s.cells + 256 * c->d;
+    s.copies.cells = s.values + 64 * c->d;
+    s.copies.seen = s.copies.cells + 256 * c->d;
     return s;
 }
 
@@ -75,24 +70,6 @@ INL void score_cells(const uint8_t *k, size_t stride, int d, float *scores)
         }
         _tile_stored(4, scores + half * TILE / 4, 64);
     }
-}
-
-INL size_t cell_of(const st_cpu_cells *c, int64_t i)
-{
-    const int64_t cell = c->index != NULL ? c->index[i] : c->base + i;
-    return (size_t)(cell < 0 ? 0 : cell >= c->n_cell ? c->n_cell - 1 : cell);
-}
-
-/* The cells of a step: where they lie, and their neighbours' distance. */
-typedef struct place {
-    const uint8_t *k, *v;
-    size_t k_stride, v_stride;
-} place;
-
-INL void fetch_cell(const uint8_t *cell, int d)
-{
-    for (int j = 0; j < 2 * d; j += 64)
-        __builtin_prefetch(cell + j);
 }
 
 /* The values of 32 cells as pairs of neighbours, which are in the order that power_cells leaves. Of 32 columns, those come
@@ -220,44 +197,10 @@ INL void add_cells(const areas *s, int d)
     }
 }
 
-/* The place of step i, or of the last cells, which is no whole step. */
-INL place place_of(const st_cpu_cells *c, int64_t i)
-{
-    const size_t first = (size_t)(c->base + i * STEP);
-    return (place){(const uint8_t *)c->k + first * c->k_stride, (const uint8_t *)c->v + first * c->v_stride,
-                   c->k_stride, c->v_stride};
-}
-
-/* The cells of step i side by side, with zeros behind the last. */
-INL place gather(const st_cpu_cells *c, const areas *s, int64_t i, int d)
-{
-    const size_t bytes = 2 * (size_t)d;
-    uint8_t *k = s->cells + (size_t)(i % 2) * 64 * bytes, *v = k + 32 * bytes, *seen = s->seen + i % 2 * STEP;
-    const place to = {k, v, bytes, bytes};
-    for (int64_t j = i * STEP; j < (i + 1) * STEP; j++, k += bytes, v += bytes, seen++) {
-        if (j + STEP < c->n_kv) {
-            const size_t cell = cell_of(c, j + STEP);
-            fetch_cell((const uint8_t *)c->k + cell * c->k_stride, d);
-            fetch_cell((const uint8_t *)c->v + cell * c->v_stride, d);
-        }
-        if (j < c->n_kv) {
-            const size_t cell = cell_of(c, j);
-            memcpy(k, c->k + cell * c->k_stride, bytes);
-            memcpy(v, c->v + cell * c->v_stride, bytes);
-            *seen = j < c->n_common || c->seen == NULL ? 0xff : c->seen[j - c->n_common];
-        } else {
-            memset(k, 0, bytes);
-            memset(v, 0, bytes);
-            *seen = 0;
-        }
-    }
-    return to;
-}
-
 /* The scores of a step are multiplied before those of the step before it are looked at. */
 INL void walk_row(const st_cpu_cells *c, const areas *s, int d)
 {
-    const int64_t whole = c->n_kv / STEP;
+    const int64_t whole = steps_in_row(c);
     if (whole > 0)
         score_cells(place_of(c, 0).k, c->k_stride, d, s->scores);
     for (int64_t i = 0; i < whole; i++) {
@@ -277,11 +220,11 @@ INL void walk_list(const st_cpu_cells *c, const areas *s, int64_t first, int d)
     place at = {0}, after = {0};
     for (int64_t i = first - 1; i < end; i++, at = after) {
         if (i + 1 < end) {
-            after = gather(c, s, i + 1, d);
+            after = gather(c, &s->copies, i + 1, d);
             score_cells(after.k, after.k_stride, d, s->scores + (i + 1) % 2 * TILE / 2);
         }
         if (i >= first) {
-            weigh_cells(s, s->scores + i % 2 * TILE / 2, s->seen + i % 2 * STEP, &at, NULL, d);
+            weigh_cells(s, s->scores + i % 2 * TILE / 2, s->copies.seen + i % 2 * STEP, &at, NULL, d);
             add_cells(s, d);
         }
     }
@@ -289,10 +232,8 @@ INL void walk_list(const st_cpu_cells *c, const areas *s, int64_t first, int d)
 
 INL void walk(const st_cpu_cells *c, const areas *s, int d)
 {
-    const bool row = c->index == NULL && c->seen == NULL;
-    if (row)
-        walk_row(c, s, d);
-    walk_list(c, s, row ? c->n_kv / STEP : 0, d);
+    walk_row(c, s, d);
+    walk_list(c, s, steps_in_row(c), d);
 }
 
 static void window_bf16(const st_cpu_cells *c)

@@ -561,6 +561,15 @@ static int64_t join_lists(const cache_unit *u, int64_t row, int64_t n, int64_t c
     return count;
 }
 
+/* Whether meeting `joined` cells together is less work than each row's cells for itself. */
+static bool worth_joining(const cache_unit *u, int64_t row, int64_t n, int64_t joined)
+{
+    int64_t apart = 0;
+    for (int64_t i = 0; i < n; i++)
+        apart += list_of(u->node, row + i).seen.end;
+    return joined >= SHARED_CELLS && joined * 2 <= apart;
+}
+
 /* Rows [row, row + n), n <= 8, over the cells of all of them; false: not here. */
 static bool walk_joined(cache_unit *u, int64_t row, int64_t n, int64_t common)
 {
@@ -571,6 +580,8 @@ static bool walk_joined(cache_unit *u, int64_t row, int64_t n, int64_t common)
     if (u->joined_row != row) { /* all heads of a unit's rows have the same list */
         u->joined_row = row;
         u->n_joined = join_lists(u, row, n, common, cells, seen);
+        if (common < SHARED_CELLS && !worth_joining(u, row, n, u->n_joined))
+            u->n_joined = 0;
     }
     if (u->n_joined == 0)
         return false;
@@ -594,9 +605,10 @@ static void walk_rows(cache_unit *u, int64_t row, int64_t end)
         end++;
     while (row < end) {
         const int64_t group = group_rows(u, row), common = group > 1 ? shared_places(u, row, group) : 0;
-        if (common >= SHARED_CELLS) {
-            if (!walk_joined(u, row, group, common))
-                walk_shared(u, row, group, common);
+        const bool joined = group > 1 && walk_joined(u, row, group, common);
+        if (!joined && common >= SHARED_CELLS)
+            walk_shared(u, row, group, common);
+        if (joined || common >= SHARED_CELLS) {
             row += group;
             continue;
         }

@@ -20,6 +20,20 @@ INL vi fix_of(vf zero, vf sum)
     return vi_sub(v_as_int(fix), vi_set1(ROUNDER_BITS - ST_DOT_START));
 }
 
+/* Number j of each of the four side by side, for j < n at out + j * step. */
+INL void store_fours(float from[4][VL], int n, uint8_t *out, ptrdiff_t step)
+{
+#if defined(ST_OWN_FOURS)
+    if (n == VL) {
+        v_store_fours(from, out, step);
+        return;
+    }
+#endif
+    for (int j = 0; j < n; j++, out += step)
+        for (int i = 0; i < 4; i++)
+            memcpy(out + 4 * i, &from[i][j], 4);
+}
+
 /* Up to VL blocks of a row, `step` bytes apart: what has to be found across the lanes of a vector is found for all at once. `next`
  * will be wanted soon. */
 INL void pack_blocks(const left_type *t, const float *x, const float *next, int n, uint8_t *out, ptrdiff_t step)
@@ -34,8 +48,8 @@ INL void pack_blocks(const left_type *t, const float *x, const float *next, int 
         vf m = v_zero();
         UNROLL for (int i = 0; i < 32; i += VL)
         {
-            const vf v = v_load(x + 32 * j + i);
-            m = v_max(v_max(v, v_sub(v_zero(), v)), m);
+            const vi size = vi_and(v_as_int(v_load(x + 32 * j + i)), vi_set1(0x7fffffff));
+            m = v_max(vi_as_float(size), m);
         }
         v_store(most + j * VL, m);
         __builtin_prefetch(next + 32 * j);
@@ -55,12 +69,13 @@ INL void pack_blocks(const left_type *t, const float *x, const float *next, int 
             sum[i / 16] = v_add(sum[i / 16], v_sub(moved, rounder));
         }
         v_store(sums[0] + j * VL, t->one ? v_add(sum[0], sum[1]) : sum[0]);
-        v_store(sums[1] + j * VL, sum[1]);
+        if (!t->one)
+            v_store(sums[1] + j * VL, sum[1]);
     }
     v_hsums(sums[0], part[1]);
-    v_hsums(sums[1], part[2]);
-    if (t->one)
-        v_store(part[2], v_zero());
+    v_store(part[2], v_zero());
+    if (!t->one)
+        v_hsums(sums[1], part[2]);
     const float all = v_hsum(v_add(v_load(part[1]), v_load(part[2])));
     for (int j = 0; all != all && j < n; j++) {
         if (part[1][j] + part[2][j] == part[1][j] + part[2][j])
@@ -79,9 +94,7 @@ INL void pack_blocks(const left_type *t, const float *x, const float *next, int 
         else
             memcpy(part[1 + g], &fix, sizeof fix);
     }
-    for (int j = 0; j < n; j++, out += step)
-        for (int i = 0; i < 4; i++)
-            memcpy(out + RECORD_SCALE + 4 * i, &part[i][j], 4);
+    store_fours(part, n, out + RECORD_SCALE, step);
 }
 
 /* One row; see st_cpu_left8. The sums of rounded numbers are exact, and NaN when one was not finite. */

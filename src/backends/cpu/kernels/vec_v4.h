@@ -325,6 +325,25 @@ INL void v_transpose(vf x[VL])
     UNROLL for (int i = 0; i < VL; i++) x[i] = vi_as_float(rows[i]);
 }
 
+/* Number j of each of the four side by side, at out + j * step. */
+#define ST_OWN_FOURS
+INL void v_store_fours(float from[4][VL], uint8_t *out, ptrdiff_t step)
+{
+    const vf a = v_load(from[0]), b = v_load(from[1]), c = v_load(from[2]), d = v_load(from[3]);
+    const __m512d ab[2] = {(__m512d)_mm512_unpacklo_ps(a, b), (__m512d)_mm512_unpackhi_ps(a, b)},
+                  cd[2] = {(__m512d)_mm512_unpacklo_ps(c, d), (__m512d)_mm512_unpackhi_ps(c, d)};
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const vf x =
+            (vf)(i % 2 == 0 ? _mm512_unpacklo_pd(ab[i / 2], cd[i / 2]) : _mm512_unpackhi_pd(ab[i / 2], cd[i / 2]));
+        uint8_t *const at = out + i * step;
+        _mm_storeu_ps((float *)(void *)at, _mm512_extractf32x4_ps(x, 0));
+        _mm_storeu_ps((float *)(void *)(at + 4 * step), _mm512_extractf32x4_ps(x, 1));
+        _mm_storeu_ps((float *)(void *)(at + 8 * step), _mm512_extractf32x4_ps(x, 2));
+        _mm_storeu_ps((float *)(void *)(at + 12 * step), _mm512_extractf32x4_ps(x, 3));
+    }
+}
+
 /* GELU is x or 0, whichever is larger, less |x| times the normal distribution's tail beyond |x|: that by 32 cubics, picked by the
  * nearest multiple of 0.17. Absolute error below 6e-7, above 5.2 exact. More than half of the instructions leave the multipliers
  * alone, which AMX shares: comparisons, permutations, and sums too. */

@@ -18,7 +18,7 @@ sotto_status cli_bench_matmul(const sotto_backend_options *options, bool json, s
 /* Bytes a second of reading and copying blocks of 16 KiB to 256 MiB on n_threads threads, each with blocks of its own. */
 sotto_status cli_bench_memory(int n_threads, bool json, sotto_error *err);
 
-/* Bytes a second that n_threads read together at best, each its part of a block that is gone over again and again as
+/* Bytes a second that n_threads read together, the median of many passes, each its part of a block that is gone over again and again as
  * weights are: of `bytes`, and of a GiB, which is more than most caches hold (a part of the machine's memory at most). */
 typedef struct cli_bench_rates {
     double of_bytes, of_much;

@@ -1,6 +1,7 @@
 /* cmd_bench_read.c: how fast the memory of a model's weights could be read. A thread reads its part in several places at once,
- * a word of each cache line: nothing waits for anything, so that only the memory sets the pace. The best pass counts, since
- * what else the machine does can only make it slower; pages are large ones where the system has them, as those of weights. */
+ * a word of each cache line: nothing waits for anything, so that only the memory sets the pace. The median pass counts, as does the
+ * median run of what is compared with it: on a shared machine both have their lucky moments, in which more lies in the caches.
+ * Pages are large ones where the system has them, as those of weights. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +65,14 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Bytes a second of the best of so many passes; a pass is over when the last thread is. */
-static sotto_status passes_of(reader *r, int n, const char *block, size_t bytes, int passes, double *best)
+/* Bytes a second of passes, in the order in which they were. */
+typedef struct rates {
+    double value[ROUNDS * (MOST_PASSES + FEWEST_PASSES)];
+    size_t n;
+} rates;
+
+/* So many more passes; one is over when the last thread is. */
+static sotto_status passes_of(reader *r, int n, const char *block, size_t bytes, int passes, rates *out)
 {
     pthread_barrier_t barrier;
     if (pthread_barrier_init(&barrier, NULL, (unsigned)n) != 0)
@@ -88,21 +95,20 @@ static sotto_status passes_of(reader *r, int n, const char *block, size_t bytes,
         double last = r[0].seconds[pass];
         for (int i = 1; i < n; i++)
             last = r[i].seconds[pass] > last ? r[i].seconds[pass] : last;
-        const double rate = (double)part * n * repeats / last;
-        *best = rate > *best ? rate : *best;
+        out->value[out->n++] = (double)part * n * repeats / last;
     }
     pthread_barrier_destroy(&barrier);
     return SOTTO_OK;
 }
 
-/* Passes for ROUND_SECONDS, and at least a few; *best is raised. */
-static sotto_status a_round(reader *r, int n, const char *block, size_t bytes, double *best)
+/* Passes for ROUND_SECONDS, and at least a few. */
+static sotto_status a_round(reader *r, int n, const char *block, size_t bytes, rates *out)
 {
     const double start = cli_now();
-    const sotto_status status = passes_of(r, n, block, bytes, FEWEST_PASSES, best);
+    const sotto_status status = passes_of(r, n, block, bytes, FEWEST_PASSES, out);
     const double each = (cli_now() - start) / FEWEST_PASSES, left = ROUND_SECONDS - (cli_now() - start);
     const int more = left <= 0 ? 0 : left / each < MOST_PASSES ? (int)(left / each) : MOST_PASSES;
-    return status == SOTTO_OK && more > 0 ? passes_of(r, n, block, bytes, more, best) : status;
+    return status == SOTTO_OK && more > 0 ? passes_of(r, n, block, bytes, more, out) : status;
 }
 
 /* At most an eighth of the machine's memory. */
@@ -119,9 +125,11 @@ sotto_status cli_bench_bandwidth(int n_threads, double bytes, cli_bench_rates *o
     const size_t least = (size_t)n * LINE * PLACES, wanted = bytes < (double)MOST ? (size_t)bytes : MOST;
     const size_t few = at_most(wanted < least ? least : wanted), much = at_most(few > MUCH ? few : MUCH);
     reader *r = calloc((size_t)n, sizeof *r);
+    rates *of = calloc(2, sizeof *of);
     void *block = NULL;
-    if (!r || posix_memalign(&block, HUGE_PAGE, much) != 0) {
+    if (!r || !of || posix_memalign(&block, HUGE_PAGE, much) != 0) {
         free(r);
+        free(of);
         return SOTTO_E_MEMORY;
     }
     (void)madvise(block, much, HUGE_PAGES_PLEASE);
@@ -129,10 +137,13 @@ sotto_status cli_bench_bandwidth(int n_threads, double bytes, cli_bench_rates *o
     *out = (cli_bench_rates){0};
     sotto_status status = SOTTO_OK;
     for (int i = 0; i < ROUNDS && status == SOTTO_OK; i++) { /* in turns: what disturbs may last for a while */
-        status = a_round(r, n, block, few, &out->of_bytes);
+        status = a_round(r, n, block, few, &of[0]);
         if (status == SOTTO_OK)
-            status = a_round(r, n, block, much, &out->of_much);
+            status = a_round(r, n, block, much, &of[1]);
     }
+    if (status == SOTTO_OK)
+        *out = (cli_bench_rates){cli_bench_median(of[0].value, of[0].n), cli_bench_median(of[1].value, of[1].n)};
+    free(of);
     free(block);
     free(r);
     return status;

@@ -31,7 +31,7 @@ INL void block_columns(const tile_job *t, int column)
         }
         if (column == 0)
             UNROLL for (int l = 0; l < LINES; l++, ahead += 64) _mm_prefetch(ahead, _MM_HINT_T1);
-        add_chunk(ST_NARROW_ROWS, a, b, c, false);
+        add_chunk(ST_NARROW_ROWS, a, b, c, 0);
     }
     UNROLL for (int r = 0; r < ST_NARROW_ROWS; r++) UNROLL for (int v = 0; v < 2; v++)
         memcpy(t->acc + 4 * tile_at(ST_NARROW_ROWS, r, column + v * COLUMNS), &c[r][v], sizeof(mm));

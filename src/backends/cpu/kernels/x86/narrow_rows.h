@@ -12,18 +12,19 @@ enum {
     COLUMNS = sizeof(mm) / 4,
     STEP_BYTES = 4 * ST_CPU_PANEL,
     CHUNK_STEPS = 16,
-    FEW_PART = 2 /* chunks of few rows that all columns meet, and how far ahead they are fetched */
+    FEW_PART = 2,         /* chunks of few rows that all columns meet, and how far ahead they are fetched */
+    ONE_PASS_AHEAD = 8192 /* bytes, where one pass meets all columns */
 };
 
-/* Adds what a chunk of the left side, 64 bytes of each row, gives. `ahead`: weights are fetched into the second cache, those of
- * these columns, FEW_PART chunks before they are met. */
-INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_ROWS][2], bool ahead)
+/* Adds what a chunk of the left side, 64 bytes of each row, gives. Weights of these columns that lie `ahead` bytes further on are
+ * fetched into the second cache, unless it is 0. */
+INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_ROWS][2], int ahead)
 {
     for (int two = 0; two < CHUNK_STEPS / 2; two++, a += 8, b += 2 * STEP_BYTES) {
         UNROLL for (int s = 0; s < 2; s++)
         {
-            for (int line = 0; line < 2 * (int)sizeof(mm) && ahead; line += 64)
-                __builtin_prefetch(b + (FEW_PART * CHUNK_STEPS + s) * STEP_BYTES + line, 0, 2);
+            for (int line = 0; line < 2 * (int)sizeof(mm) && ahead > 0; line += 64)
+                __builtin_prefetch(b + ahead + s * STEP_BYTES + line, 0, 2);
             mm w[2];
             UNROLL for (int v = 0; v < 2; v++) memcpy(&w[v], b + s * STEP_BYTES + v * (int)sizeof(mm), sizeof(mm));
             UNROLL for (int r = 0; r < rows; r++)
@@ -37,12 +38,13 @@ INL void add_chunk(int rows, const uint8_t *a, const uint8_t *b, mm c[ST_NARROW_
     }
 }
 
-/* acc [2][rows][16] = A B, in parts where the columns take several passes: each fetches its share of the next. A single pass reads
- * one line after the other, which the processor foresees better by itself. */
+/* acc [2][rows][16] = A B, in parts where the columns take several passes: each fetches its share of the next. In a single pass weights
+ * are read one line after the other. That the processor foresees by itself where few rows let it look far enough ahead. */
 INL void narrow_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, uint8_t *acc)
 {
     const bool one_pass = 2 * COLUMNS == ST_CPU_PANEL;
     const int step = one_pass ? chunks : FEW_PART;
+    const int ahead = !one_pass ? FEW_PART * CHUNK_STEPS * STEP_BYTES : rows > 4 ? ONE_PASS_AHEAD : 0;
     for (int from = 0; from < chunks || from == 0; from += step) {
         const int n = chunks - from < step ? chunks - from : step;
         for (int column = 0; column < ST_CPU_PANEL; column += 2 * COLUMNS) {
@@ -55,7 +57,7 @@ INL void narrow_few(int rows, const uint8_t *a, const uint8_t *b, int chunks, ui
                     memcpy(&c[r][v], acc + 4 * tile_at(rows, r, column + v * COLUMNS), sizeof(mm));
             }
             for (int i = 0; i < n; i++, x += 64 * rows, w += CHUNK_STEPS * STEP_BYTES)
-                add_chunk(rows, x, w, c, !one_pass);
+                add_chunk(rows, x, w, c, ahead);
             UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
                 memcpy(acc + 4 * tile_at(rows, r, column + v * COLUMNS), &c[r][v], sizeof(mm));
         }

@@ -242,7 +242,7 @@ static void window_bf16(const st_cpu_cells *c)
         meet(c, &s, &at, NULL);
     }
     for (int64_t i = whole; i < end; i++) {
-        const place at = gather(c, &s.copies, i, c->d);
+        const place at = c->d == 64 ? gather(c, &s.copies, i, 64) : gather(c, &s.copies, i, 32);
         meet(c, &s, &at, s.copies.seen + i % 2 * STEP);
     }
     const __m512i low = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);

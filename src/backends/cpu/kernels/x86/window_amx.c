@@ -80,8 +80,8 @@ INL void pair_values(const place *at, const place *next, int d, uint8_t *out)
     {
         const uint8_t *a = at->v + (size_t)(i / 8 * 8 + i / 4 % 2 * 16 + i % 4 * 2) * at->v_stride;
         for (int j = 2 * i; next != NULL && j < 2 * i + 2; j++) {
-            fetch_cell(next->v + (size_t)j * next->v_stride, d);
-            fetch_cell(next->k + (size_t)j * next->k_stride, d);
+            fetch_cell(next->v + (size_t)j * next->v_stride, d, 3);
+            fetch_cell(next->k + (size_t)j * next->k_stride, d, 3);
         }
         for (int j = 0; j < d; j += 32) {
             const __m512i x = _mm512_loadu_si512(a + 2 * j), y = _mm512_loadu_si512(a + at->v_stride + 2 * j);
@@ -220,7 +220,7 @@ INL void walk_list(const st_cpu_cells *c, const areas *s, int64_t first, int d)
     place at = {0}, after = {0};
     for (int64_t i = first - 1; i < end; i++, at = after) {
         if (i + 1 < end) {
-            after = gather(c, &s->copies, i + 1, d);
+            after = gather(c, &s->copies, i + 1, d, 1, 3);
             score_cells(after.k, after.k_stride, d, s->scores + (i + 1) % 2 * TILE / 2);
         }
         if (i >= first) {

@@ -30,10 +30,15 @@ INL size_t cell_of(const st_cpu_cells *c, int64_t i)
     return (size_t)(cell < 0 ? 0 : cell >= c->n_cell ? c->n_cell - 1 : cell);
 }
 
-INL void fetch_cell(const uint8_t *cell, int d)
+/* hint: how near to be, as __builtin_prefetch has it */
+INL void fetch_cell(const uint8_t *cell, int d, int hint)
 {
-    for (int j = 0; j < 2 * d; j += 64)
-        __builtin_prefetch(cell + j);
+    for (int j = 0; j < 2 * d; j += 64) {
+        if (hint == 3)
+            __builtin_prefetch(cell + j);
+        else
+            __builtin_prefetch(cell + j, 0, 2);
+    }
 }
 
 /* The place of step i of cells that lie in a row. */
@@ -50,17 +55,17 @@ INL int64_t steps_in_row(const st_cpu_cells *c)
     return c->index == NULL && c->seen == NULL ? c->n_kv / STEP : 0;
 }
 
-/* The cells of step i side by side, with zeros behind the last. */
-INL place gather(const st_cpu_cells *c, const copies *s, int64_t i, int d)
+/* The cells of step i side by side, with zeros behind the last; those `steps` later are fetched, as near as `hint` says. */
+INL place gather(const st_cpu_cells *c, const copies *s, int64_t i, int d, int steps, int hint)
 {
     const size_t bytes = 2 * (size_t)d;
     uint8_t *k = s->cells + (size_t)(i % 2) * 64 * bytes, *v = k + 32 * bytes, *seen = s->seen + i % 2 * STEP;
     const place to = {k, v, bytes, bytes};
     for (int64_t j = i * STEP; j < (i + 1) * STEP; j++, k += bytes, v += bytes, seen++) {
-        if (j + STEP < c->n_kv) {
-            const size_t cell = cell_of(c, j + STEP);
-            fetch_cell((const uint8_t *)c->k + cell * c->k_stride, d);
-            fetch_cell((const uint8_t *)c->v + cell * c->v_stride, d);
+        if (j + steps * STEP < c->n_kv) {
+            const size_t cell = cell_of(c, j + steps * STEP);
+            fetch_cell((const uint8_t *)c->k + cell * c->k_stride, d, hint);
+            fetch_cell((const uint8_t *)c->v + cell * c->v_stride, d, hint);
         }
         if (j < c->n_kv) {
             const size_t cell = cell_of(c, j);

@@ -15,7 +15,9 @@
 enum {
     ROWS = 5,  /* that are met at once: their sums fit the registers */
     PARTS = 8, /* of a query: eight bf16 each */
-    SUMS = 4   /* vectors of results of a row */
+    SUMS = 4,  /* vectors of results of a row */
+    MANY = 3,  /* from so many rows on the processor does not look far enough ahead by itself */
+    AHEAD = 4  /* steps that cells are fetched ahead then, into the second cache */
 };
 
 typedef struct areas {
@@ -92,10 +94,10 @@ INL __m512 add_parts(__m512 a, __m512 b, __m512 c, __m512 d)
                                                       (__m512)_mm512_unpackhi_pd((__m512d)ab, (__m512d)cd)));
 }
 
-/* scores [rows][32] of the 32 cells at k */
-INL void score(int rows, int d, const uint8_t *k, size_t stride, const float *q, float *scores)
+/* scores [rows][32] of the cells of a step; many rows fetch those at `ahead` meanwhile. */
+INL void score(int rows, int d, const uint8_t *k, size_t stride, const uint8_t *ahead, const float *q, float *scores)
 {
-    ROLLED for (int half = 0; half < 2; half++, k += 16 * stride)
+    ROLLED for (int half = 0; half < 2; half++, k += 16 * stride, ahead += 16 * stride)
     {
         __m512 part[ROWS][4]; /* a lane of 128 bits for each of four cells */
         UNROLL for (int i = 0; i < 4; i++)
@@ -104,8 +106,13 @@ INL void score(int rows, int d, const uint8_t *k, size_t stride, const float *q,
             UNROLL for (int chunk = 0; chunk < d / 32; chunk++)
             {
                 __m512i x[4];
-                UNROLL for (int j = 0; j < 4; j++) x[j] =
-                    _mm512_loadu_si512(k + (size_t)(4 * i + j) * stride + 64 * chunk);
+                UNROLL for (int j = 0; j < 4; j++)
+                {
+                    const size_t at = (size_t)(4 * i + j) * stride + 64 * (size_t)chunk;
+                    x[j] = _mm512_loadu_si512(k + at);
+                    if (rows >= MANY)
+                        __builtin_prefetch(ahead + at, 0, 2);
+                }
                 mix_quarters(x);
                 UNROLL for (int j = 0; j < 4; j++) UNROLL for (int r = 0; r < rows; r++) part[r][i] =
                     add_pairs(part[r][i], x[j], q + (r * PARTS + chunk * 4 + j) * 16);
@@ -116,21 +123,25 @@ INL void score(int rows, int d, const uint8_t *k, size_t stride, const float *q,
     }
 }
 
-/* out [rows][4][16] += p times the values of 32 cells. Neighbours are pairs, in the order of st_bf16_powers; of 32 columns, the
+/* out [rows][4][16] += p times the values of a step, as above. Neighbours are pairs, in the order of st_bf16_powers; of 32 columns, the
  * first vector has those that are 0 .. 3 of 8. */
-INL void add_values(int rows, int d, const uint8_t *v, size_t stride, const uint8_t *p, float *out)
+INL void add_values(int rows, int d, const uint8_t *v, size_t stride, const uint8_t *ahead, const uint8_t *p, float *out)
 {
     __m512 sum[ROWS][SUMS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int i = 0; i < d / 16; i++) sum[r][i] =
         _mm512_loadu_ps(out + (r * SUMS + i) * 16);
     ROLLED for (int half = 0; half < 2; half++, p += 8)
     {
-        UNROLL for (int i = 0; i < 8; i++, v += 2 * stride)
+        UNROLL for (int i = 0; i < 8; i++, v += 2 * stride, ahead += 2 * stride)
         {
             const uint8_t *const pair = p + i / 2 * 16 + i % 2 * 4;
             UNROLL for (int chunk = 0; chunk < d / 32; chunk++)
             {
                 const __m512i x = _mm512_loadu_si512(v + 64 * chunk), y = _mm512_loadu_si512(v + stride + 64 * chunk);
+                if (rows >= MANY) {
+                    __builtin_prefetch(ahead + 64 * chunk, 0, 2);
+                    __builtin_prefetch(ahead + stride + 64 * chunk, 0, 2);
+                }
                 const __m512i low = _mm512_unpacklo_epi16(x, y), high = _mm512_unpackhi_epi16(x, y);
                 UNROLL for (int r = 0; r < rows; r++)
                 {
@@ -145,18 +156,19 @@ INL void add_values(int rows, int d, const uint8_t *v, size_t stride, const uint
 }
 
 typedef struct kernels {
-    void (*score)(const uint8_t *k, size_t stride, const float *q, float *scores);
-    void (*add_values)(const uint8_t *v, size_t stride, const uint8_t *p, float *out);
+    void (*score)(const uint8_t *k, size_t stride, const uint8_t *ahead, const float *q, float *scores);
+    void (*add_values)(const uint8_t *v, size_t stride, const uint8_t *ahead, const uint8_t *p, float *out);
 } kernels;
 
-#define KERNELS(D, R)                                                                               \
-    static void score_##D##_##R(const uint8_t *k, size_t stride, const float *q, float *scores)     \
-    {                                                                                               \
-        score(R, D, k, stride, q, scores);                                                          \
-    }                                                                                               \
-    static void add_values_##D##_##R(const uint8_t *v, size_t stride, const uint8_t *p, float *out) \
-    {                                                                                               \
-        add_values(R, D, v, stride, p, out);                                                        \
+#define KERNELS(D, R)                                                                                                 \
+    static void score_##D##_##R(const uint8_t *k, size_t stride, const uint8_t *ahead, const float *q, float *scores) \
+    {                                                                                                                 \
+        score(R, D, k, stride, ahead, q, scores);                                                                     \
+    }                                                                                                                 \
+    static void add_values_##D##_##R(const uint8_t *v, size_t stride, const uint8_t *ahead, const uint8_t *p,         \
+                                     float *out)                                                                      \
+    {                                                                                                                 \
+        add_values(R, D, v, stride, ahead, p, out);                                                                   \
     }
 #define EACH(X, D) X(D, 1) X(D, 2) X(D, 3) X(D, 4) X(D, 5)
 EACH(KERNELS, 32)
@@ -207,20 +219,21 @@ INL void fetch_begin(const uint8_t *from)
     UNROLL for (int i = 0; i < 8; i++) __builtin_prefetch(from + 64 * i, 0, 2);
 }
 
-static void meet(const st_cpu_cells *c, const areas *s, const place *at, const uint8_t *seen)
+/* All rows meet the cells of a step; `ahead` is where cells will be wanted later. */
+static void meet(const st_cpu_cells *c, const areas *s, const place *at, const place *ahead, const uint8_t *seen)
 {
     const kernels *const by_rows = kernels_of[c->d / 32 - 1] - 1;
     const int parts = c->n_row > ROWS ? 2 : 1;
     for (int i = 0, row = 0; i < parts; i++) {
         const int rows = (c->n_row - row) / (parts - i);
-        by_rows[rows].score(at->k, at->k_stride, s->q + row * PARTS * 16, s->scores + row * STEP);
+        by_rows[rows].score(at->k, at->k_stride, ahead->k, s->q + row * PARTS * 16, s->scores + row * STEP);
         row += rows;
     }
     for (int r = 0; r < c->n_row; r++)
         weigh(s, r, seen);
     for (int i = 0, row = 0; i < parts; i++) {
         const int rows = (c->n_row - row) / (parts - i);
-        by_rows[rows].add_values(at->v, at->v_stride, s->p + 64 * row, s->out + row * SUMS * 16);
+        by_rows[rows].add_values(at->v, at->v_stride, ahead->v, s->p + 64 * row, s->out + row * SUMS * 16);
         row += rows;
     }
 }
@@ -236,14 +249,16 @@ static void window_bf16(const st_cpu_cells *c)
     memset(s.sum, 0, sizeof *s.sum * 16 * ST_CPU_MAX_SKINNY);
     memset(s.out, 0, sizeof *s.out * 16 * SUMS * ST_CPU_MAX_SKINNY);
     for (int64_t i = 0; i < whole; i++) {
-        const place at = place_of(c, i);
-        fetch_begin(at.v);
-        fetch_begin(place_of(c, i + 1).k);
-        meet(c, &s, &at, NULL);
+        const place at = place_of(c, i), ahead = place_of(c, i + AHEAD);
+        if (c->n_row < MANY) {
+            fetch_begin(at.v);
+            fetch_begin(place_of(c, i + 1).k);
+        }
+        meet(c, &s, &at, &ahead, NULL);
     }
     for (int64_t i = whole; i < end; i++) {
-        const place at = c->d == 64 ? gather(c, &s.copies, i, 64) : gather(c, &s.copies, i, 32);
-        meet(c, &s, &at, s.copies.seen + i % 2 * STEP);
+        const place at = c->d == 64 ? gather(c, &s.copies, i, 64, 2, 2) : gather(c, &s.copies, i, 32, 2, 2);
+        meet(c, &s, &at, &at, s.copies.seen + i % 2 * STEP);
     }
     const __m512i low = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));

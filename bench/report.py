@@ -154,7 +154,8 @@ def other_machines(out):
         if not os.path.exists(page) or os.path.samefile(os.path.dirname(page), out):
             continue
         name = next((line.split(": ", 1)[1].split(",")[0] for line in open(page, encoding="utf-8") if line.startswith("- processor: ")), "another")
-        links.append(f"[{name}]({os.path.relpath(page, out)})")
+        folder = os.path.basename(os.path.dirname(page))  # one processor's name may be that of several kinds
+        links.append(f"[{name}{'' if folder == '.' else ', ' + folder}]({os.path.relpath(page, out)})")
     return f"- other machines: {', '.join(links)}\n" if links else ""
 
 
